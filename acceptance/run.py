@@ -28,7 +28,7 @@ from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.bundle import Ports
 from s3commit.writer.requests import Patience, wait_for_result
 from s3commit.writer.system import Environment
-from tests.fakes.execution import ROUTES, STEPS
+from tests.fakes.execution import COMPLETING, call
 
 SEEN, NOT_SEEN, BROKEN = "seen", "not seen here", "broken"
 WORKERS: Final = 16
@@ -212,9 +212,8 @@ class Run:
         """Request the job and carry it to its decision from here, while `events_off`."""
         self.request(job, counted)
         ticket, step = decode_ticket(execution_input(job.directory)), "SealJob"
-        while step != "CompleteUploads":
-            ticket = STEPS[step](self.ports, ticket)
-            step = ROUTES[step](ticket)
+        while step not in COMPLETING:
+            ticket, step = call(self.ports, step, ticket)
 
     def start(self, job: s3commit.Job, again: str = "") -> str:
         """Start an execution of the job; its ARN."""

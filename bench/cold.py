@@ -31,12 +31,13 @@ from bench.figures import Figure, Sample
 from s3commit.aws import env
 from s3commit.aws.ledger_items import bind
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.documents.ticket import decode_ticket, execution_input
+from s3commit.core.calls.routes import COUNTED, ENDS, STEPS
+from s3commit.core.documents.ticket import execution_input
 from s3commit.core.formats.layout import JobDirectory, parse_directory
-from stacks.definition import MAP_FUNCTION, STEPS
+from stacks.definition import MAP_FUNCTION
 from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT, dependencies_layer, function_code, runtime_python
-from tests.fakes.execution import ROUTES
+from tests.fakes.execution import COMPLETING
 from tests.lake import QUEUE, REQUEST, Lake, notify
 
 LAMBDAS: Final = ROOT / "lambdas"
@@ -252,15 +253,15 @@ def _carry_out(
     assert call(REQUESTED, {"Records": [message]}) == {"batchItemFailures": []}
     ticket: Any = execution_input(directory)
     step = "SealJob"
-    while step != "TidyUp":
-        if step == "CompleteUploads":
+    while step not in ENDS.values():
+        if step in COMPLETING:
             units = json.loads(store.get(BUCKET, ticket["plan"], max_bytes=1 << 20).body)
             done = [call(MAP_FUNCTION, {"unit": unit, "ticket": ticket}) for unit in units]
-            ticket["completed"] = done
+            ticket["completed"], step = done, COUNTED
         else:
-            event = {"step": step, "execution": _EXECUTION, "ticket": ticket}
+            event = {"step": step, "execution": _EXECUTION, "ticket": ticket, "goesOn": True}
             ticket = call(STEPS[step], event)
-        step = ROUTES[step](decode_ticket(ticket))
+            step = ticket["next"]
 
 
 @contextmanager

@@ -16,10 +16,9 @@ from bench import limits
 from bench.crowd import Crowd
 from docs import costs
 from s3commit.aws.env import DEFAULT, MOST_WORKERS, Shares, shares
-from s3commit.core.commit.verify_manifests import FEW_FILES
 from s3commit.core.documents.plan import unit_limits
 from s3commit.core.jobs.listings import PAGE, RANGES
-from s3commit.core.model.limits import COMPLETE_WORKERS, MAX_JOB_FILES, UNITS_OF_A_JOB
+from s3commit.core.model.limits import COMPLETE_WORKERS, FEW_FILES, MAX_JOB_FILES, UNITS_OF_A_JOB
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 JOBS: Final = (1, 10, 100, 1_000)
@@ -41,8 +40,8 @@ class Way:
     pages: int
 
 
-SMALL: Final = Way(5, 6, 5, costs.PAGE_WRITES)  # up to `FEW_FILES`, appended
-OTHER: Final = Way(9, 7, 7, costs.PAGE_WRITES + 1)
+SMALL: Final = Way(4, 6, 5, costs.PAGE_WRITES)  # up to `FEW_FILES`, appended
+OTHER: Final = Way(12, 10, 7, costs.PAGE_WRITES + 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +35,7 @@ from s3commit.core.documents.request_json import (
 )
 from s3commit.core.documents.result_json import decode_result
 from s3commit.core.documents.success_marker import success_job_id
-from s3commit.core.documents.ticket import Ticket
+from s3commit.core.documents.ticket import UNKNOWN, Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import digest
 from s3commit.core.jobs.counted_manifests import counted_manifests
@@ -140,7 +141,7 @@ def sealed(pipeline: Ports, tasks: Iterable[PendingSet]) -> Ticket:
     store.put(BUCKET, DIRECTORY.request, request)
     del request
     ticket = Ticket(JOB, BUCKET, DIRECTORY.prefix, execution="bench")
-    return seal_job(pipeline, ticket)[0]
+    return replace(seal_job(pipeline, ticket), known=UNKNOWN)
 
 
 def _attempt(pending: PendingSet) -> CountedAttempt:

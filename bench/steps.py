@@ -27,8 +27,9 @@ from s3commit.aws.clients import make_client
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
-from s3commit.core.calls.begin_and_publish import begin_and_publish
+from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.commit.note_arrivals import note_manifest
+from s3commit.core.commit.publish_success import publish_success
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.documents.pendingset import (
     PendingFile,
@@ -214,7 +215,7 @@ def _steps(manifests: int) -> tuple[float, float, float, float]:
     ticket = replace(ticket, completed=done)
 
     def publish() -> None:
-        begin_and_publish(ports, ticket)
+        publish_success(ports, begin_publish(ports, ticket))
 
     return arrival, verify, _cpu(publish, 1) / files, loads
 

@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
+from s3commit.core.model.limits import FEW_FILES, UNITS_OF_A_JOB
+
 PRICED: Final = "2026-11"
 
 # US dollars, below AWS's pages. The pages fill in their tables in a browser; those of Lambda,
@@ -51,7 +53,10 @@ POLL_SECONDS: Final = 20  # a long poll
 FILES: Final = 1_000_000
 FILES_PER_TASK: Final = 100
 UNITS: Final = 3_907
-JOB_TRANSITIONS: Final = 16
+SMALL_TRANSITIONS: Final = 6  # the start and each state, without those of the units
+JOB_TRANSITIONS: Final = 17  # of a job of more than `FEW_FILES`
+STEP_CALLS: Final = 12  # at most: of steps, and of the two events of its client
+EVENTS: Final = 2  # `_job.json`, `_request.json`
 FILE_WRITES: Final = 3  # create, one part, complete
 TASK_WRITES: Final = 1
 MANIFEST_READS: Final = 2  # on arrival, and verified
@@ -70,6 +75,15 @@ ONE_MB, JOB_MB = 1024, 3008
 INGEST_SECONDS: Final = 0.3  # assumed, of one manifest
 UNIT_SECONDS: Final = 5.0  # of one unit, and of all steps of such a job: bench/model.py
 STEPS_SECONDS: Final = 163
+# Others: files, units, and seconds of a unit and of all steps, by the same model.
+SIZES: Final = ((3, 1, 0.33, 1.0), (100, 7, 0.48, 1.0), (1_000, 40, 0.78, 1.1))
+STREAM_SECONDS: Final = 10  # a micro-batch
+
+# What parameters add a month: a table in `freshTables`, and `catalogs`.
+FRESH_TABLE: Final = CUSTOM_METRIC + ALARM_METRIC
+CATALOGS: Final = 2 * ALARM_METRIC
+# https://aws.amazon.com/cloudtrail/pricing/
+DATA_EVENT: Final = 0.10 / 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +118,16 @@ def million() -> list[Line]:
     return job(FILES, units=UNITS, unit=UNIT_SECONDS, steps=STEPS_SECONDS)
 
 
+def transitions(files: int, units: int) -> int:
+    """Those of Step Functions, of a job that waits for nobody; a unit is one as well.
+
+    The state that completes the only unit has no other in it.
+    """
+    if files > FEW_FILES:
+        return JOB_TRANSITIONS + units
+    return SMALL_TRANSITIONS + (1 + units if units > 1 else units)
+
+
 def pages(files: int) -> int:
     """Pages of the plan of a job of so many files."""
     return -(-files // FILES_PER_PAGE)
@@ -121,6 +145,7 @@ def job(files: int, *, units: int, unit: float, steps: float) -> list[Line]:
     own += UPLOADS_LISTED * files // 1000
     reads = tasks * MANIFEST_READS + pages(files) * PAGE_READS + units + JOB_READS
     work = (tasks * INGEST_SECONDS + units * unit) * ONE_MB / 1024 + steps * JOB_MB / 1024
+    moves, express = transitions(files, units), units * (units > UNITS_OF_A_JOB)
     written = tasks + TRANSACTED * JOB_TRANSACTIONS
     written += 3 * JOB_RECORD_WRITES + (TRANSACTED - 1) * JOB_TRANSACTIONS
     return [
@@ -133,22 +158,41 @@ def job(files: int, *, units: int, unit: float, steps: float) -> list[Line]:
         Line("documents: get", f"{reads:,} requests", reads * S3_READ),
         Line(
             "functions",
-            f"{tasks + units:,} calls, {work:,.0f} GB-s",
-            (tasks + units) * LAMBDA_CALL + work * LAMBDA_GB_SECOND,
+            f"{tasks + units + STEP_CALLS:,} calls, {work:,.0f} GB-s",
+            (tasks + units + STEP_CALLS) * LAMBDA_CALL + work * LAMBDA_GB_SECOND,
         ),
         Line(
             "state machine",
-            f"{JOB_TRANSITIONS + units:,} transitions, {units:,} Express executions",
-            (JOB_TRANSITIONS + units) * TRANSITION
-            + units * (EXPRESS_RUN + unit / 16 * EXPRESS_GB_SECOND),
+            f"{moves:,} transitions, {express:,} Express executions",
+            moves * TRANSITION + express * (EXPRESS_RUN + unit / 16 * EXPRESS_GB_SECOND),
         ),
         Line("ledger", f"{written:,} write units", written * WRITE_UNIT),
         Line(
             "queues",
-            f"{tasks * MESSAGE_REQUESTS:,} requests",
-            tasks * MESSAGE_REQUESTS * SQS_REQUEST,
+            f"{(tasks + EVENTS) * MESSAGE_REQUESTS:,} requests",
+            (tasks + EVENTS) * MESSAGE_REQUESTS * SQS_REQUEST,
         ),
     ]
+
+
+def small() -> str:
+    """Jobs of other sizes in Markdown: a million of each, and what S3 asks for their files."""
+    rows = ["| files | USD a million jobs | of it S3, for the files | transitions |"]
+    rows.append("| --- | --- | --- | --- |")
+    for files, units, unit, steps in SIZES:
+        lines = job(files, units=units, unit=unit, steps=steps)
+        total = sum(one.cost for one in lines)
+        share = lines[0].cost / total
+        said = f"{total * 1e6:,.0f} | {share:.0%} | {transitions(files, units)}"
+        rows.append(f"| {files:,} | {said} |")
+    return "\n".join(rows)
+
+
+def stream() -> float:
+    """USD a month of a stream whose every micro-batch is a job of the smallest of `SIZES`."""
+    files, units, unit, steps = SIZES[0]
+    jobs = MINUTES * 60 // STREAM_SECONDS
+    return jobs * sum(one.cost for one in job(files, units=units, unit=unit, steps=steps))
 
 
 def table(lines: list[Line], title: str) -> str:
@@ -167,4 +211,4 @@ def sentence(lines: list[Line]) -> str:
 if __name__ == "__main__":
     files = f"one job of {FILES:,} small files, {FILES_PER_TASK} a task"
     tables = table(at_rest(), "a month without jobs"), table(million(), files)
-    sys.stdout.write("\n\n".join(tables) + "\n")
+    sys.stdout.write("\n\n".join([*tables, small()]) + "\n")

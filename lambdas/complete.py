@@ -1,4 +1,4 @@
-"""A worker of the Map: complete the uploads of one unit and say how many files are visible."""
+"""A worker: complete the uploads of one unit and say how many files are visible."""
 
 from dataclasses import asdict
 from typing import Any
@@ -17,10 +17,12 @@ ports = make_ports(workers=COMPLETE_WORKERS, slows_down=True)
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Complete ``event["unit"]`` under the generation of the event's ticket."""
+    """Complete ``event["unit"]``, or the ticket's only one, and return the result or the ticket."""
     ticket = decode_ticket(event["ticket"])
     logger.append_keys(job_id=ticket.job_id)
-    result = complete_unit(ports, ticket, UNIT.read(event["unit"]))
+    unit = UNIT.read(event["unit"]) if "unit" in event else ticket.few[0]
+    result = complete_unit(ports, ticket, unit)
     logger.info("unit done", **asdict(result))
     count(env.FILES_COMPLETED, result.files)
-    return UNIT_RESULT.write(result)
+    said = UNIT_RESULT.write(result)
+    return said if "unit" in event else event["ticket"] | {"completed": [said]}

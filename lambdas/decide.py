@@ -11,10 +11,10 @@ from s3commit.aws.settings import replace_below, workers
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import logger
 from s3commit.aws.wiring import make_ports, owning
-from s3commit.core.calls.seal_and_decide import seal_and_decide
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.commit.check_conditions import check_conditions
 from s3commit.core.commit.decide_commit import decide_commit
+from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
 
 client = make_client()
@@ -26,7 +26,7 @@ ports = replace(
 )
 
 STEPS = {
-    "SealJob": seal_and_decide,
+    "SealJob": seal_job,
     "VerifyManifests": verify_manifests,
     "AcquireDestination": acquire_destination,
     "CheckConditions": check_conditions,

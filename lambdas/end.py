@@ -8,8 +8,8 @@ from s3commit.aws.settings import fresh_tables, workers
 from s3commit.aws.steps import run_step
 from s3commit.aws.telemetry import count, document_refused, logger, timed
 from s3commit.aws.wiring import make_ports
-from s3commit.core.calls.begin_and_publish import begin_and_publish
 from s3commit.core.commit.abort_job import abort_job
+from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.commit.publish_success import publish_success
 from s3commit.core.commit.remove_replaced import remove_replaced
 from s3commit.core.commit.roll_back import roll_back
@@ -22,7 +22,7 @@ ports = replace(make_ports(), workers=workers())
 watched = fresh_tables()
 
 STEPS = {
-    "BeginPublish": begin_and_publish,
+    "BeginPublish": begin_publish,
     "RemoveReplaced": remove_replaced,
     "PublishSuccess": publish_success,
     "AbortJob": abort_job,

@@ -10,23 +10,20 @@ from typing import Any
 import aws_cdk as cdk
 
 from s3commit.aws import env
+from s3commit.core.calls import routes
 from stacks.functions import FUNCTIONS
 from stacks.retries import ALL, MAP_RETRIES, RETRIES, UNIT_RETRIES, UNREAD, retry
 
 State = dict[str, Any]
 
-# Which function carries out a step; `complete_unit` runs inside the Map.
-_DECIDE = ("SealJob", "VerifyManifests", "AcquireDestination", "CheckConditions", "DecideCommit")
-_END = ("BeginPublish", "RemoveReplaced", "PublishSuccess", "AbortJob", "RollBack", "TidyUp")
-STEPS = {**dict.fromkeys(_DECIDE, "decide"), **dict.fromkeys(_END, "end")}
 MAP_STEP = "CompleteUnit"
 FEW_STEP = "CompleteUnitAtOnce"  # the same; no two states have one name
 MAP_FUNCTION = "complete"
 
-# Before the decision a job may be refused; each of these steps can say so.
-REFUSING = frozenset(_DECIDE[1:])
-
 EXECUTION_HOURS = 24
+
+# The choice after each step of a function.
+CHOICES = {"decide": "WhereItStands", "end": "WhatIsLeft"}
 
 
 def _catch(error: str, following: str, into: str | None = None) -> State:
@@ -52,45 +49,59 @@ def _invoke(functions: Mapping[str, str], name: str, payload: State) -> State:
     }
 
 
-def _step(step: str, functions: Mapping[str, str], following: str, *catches: State) -> State:
-    """One step: it takes a ticket and returns the next one. ``catches`` are those of it alone."""
-    refused = [_REFUSED] if step in REFUSING else []
+def _step(step: str, functions: Mapping[str, str]) -> State:
+    """A call that begins with this step: it takes a ticket and returns the next one."""
+    refused = [_REFUSED] if step in routes.REFUSING else []
+    # Another job may have taken the idempotency key meanwhile: it is waited for.
+    held = [_catch("HeldError", "WaitForDestination")] if step == "DecideCommit" else []
+    # The job has its result by then: nothing that fails in it fails its execution, and what it
+    # can't do the sweep has done again.
+    ways = [_catch(ALL, "HowItEnded")] if step == "TidyUp" else [*refused, _LOST_RACE, *held]
     return {
-        **_invoke(functions, STEPS[step], {"ticket.$": "$"}),
+        **_invoke(functions, routes.STEPS[step], {"ticket.$": "$", "goesOn": True}),
         "Retry": RETRIES,
-        "Catch": [*refused, _LOST_RACE, *catches],
-        "Next": following,
+        "Catch": ways,
+        "Next": CHOICES[routes.STEPS[step]],
     }
 
 
 def _choice(variable: str, targets: Mapping[Any, str]) -> State:
     """By value. Without a default: a value that is not listed fails the execution."""
     ways = [
-        {
-            "Variable": variable,
-            "BooleanEquals" if isinstance(value, bool) else "StringEquals": value,
-            "Next": target,
-        }
+        {"Variable": variable, "StringEquals": value, "Next": target}
         for value, target in targets.items()
     ]
     return {"Type": "Choice", "Choices": ways}
 
 
-def _any(variable: str, if_some: str, if_none: str, *first: State) -> State:
-    """By number; ``first`` are ways that are tried before."""
+def _completing(functions: Mapping[str, str]) -> dict[str, State]:
+    again = {"Catch": [_catch(ALL, routes.ALL)]}  # whatever fails in it, that one does all again
     return {
-        "Type": "Choice",
-        "Choices": [
-            *first,
-            {"Variable": variable, "NumericGreaterThan": 0, "Next": if_some},
-            {"Variable": variable, "NumericEquals": 0, "Next": if_none},
-        ],
+        routes.AT_ONCE: {
+            **_invoke(functions, MAP_FUNCTION, {"ticket.$": "$"}),
+            "Retry": UNIT_RETRIES,
+            **again,
+            "Next": routes.COUNTED,
+        },
+        # Of a small job, without a Map Run, which takes a second to begin and to end.
+        routes.FEW: _map(functions, FEW_STEP, {"Mode": "INLINE"}, ItemsPath="$.few", **again),
+        # Over the units of the plan. Its tolerance is 0 by default: one loss fails it. How many
+        # children run at once the step before says in each round, by the jobs at work then:
+        # https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html
+        routes.ALL: _map(
+            functions,
+            MAP_STEP,
+            {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
+            ItemReader={
+                "Resource": f"arn:{cdk.Aws.PARTITION}:states:::s3:getObject",
+                "ReaderConfig": {"InputType": "JSON"},
+                "Parameters": {"Bucket.$": "$.bucket", "Key.$": "$.plan"},
+            },
+            Retry=MAP_RETRIES,
+            # Another execution may have ended the job and deleted the plan: the ledger is asked.
+            Catch=[_catch(UNREAD, routes.COUNTED)],
+        ),
     }
-
-
-def _wait(following: str) -> State:
-    """A wait before the next try; the step sets the pause, which grows with the time waited."""
-    return {"Type": "Wait", "SecondsPath": "$.pause", "Next": following}
 
 
 def _map(functions: Mapping[str, str], step: str, mode: State, **more: Any) -> State:
@@ -115,11 +126,12 @@ def _map(functions: Mapping[str, str], step: str, mode: State, **more: Any) -> S
             },
         },
         "ResultPath": "$.completed",
-        "Next": "BeginPublish",
+        "Next": routes.COUNTED,
         **more,
     }
 
 
+# How the job has ended, as an event. A job that has its result fails for nothing.
 _ANNOUNCE: State = {
     "Type": "Task",
     "Resource": f"arn:{cdk.Aws.PARTITION}:states:::events:putEvents",
@@ -130,145 +142,35 @@ _ANNOUNCE: State = {
     },
     "TimeoutSeconds": 60,
     "Retry": [retry([ALL], first=1, attempts=10, longest=60)],
-    "Catch": [_catch(ALL, "TidyUp")],
+    "Catch": [_catch(ALL, "NotAnnounced")],
     "ResultPath": None,
-    "Next": "TidyUp",
+    "End": True,
 }
-
-
-def _until_decided(functions: Mapping[str, str]) -> dict[str, State]:
-    return {
-        "SealJob": _step("SealJob", functions, "WhereToResume"),
-        "WhereToResume": _choice(
-            "$.state",
-            {
-                "OPEN": "WaitForLedger",
-                "SEALED": "VerifyManifests",
-                "COMMITTING": "AnythingToComplete",
-                "PUBLISHING": "AnythingToReplace",
-                "ABORTING": "AbortJob",
-                "ROLLING_BACK": "RollBack",
-                # Ended in the ledger, perhaps without its result: the last step repeats safely.
-                "COMMITTED": "PublishSuccess",
-                "ABORTED": "AbortJob",
-                "ROLLED_BACK": "RollBack",
-            },
-        ),
-        # An empty table heals itself before any job is sealed in it.
-        "WaitForLedger": _wait("SealJob"),
-        "VerifyManifests": _step("VerifyManifests", functions, "DestinationNeeded"),
-        # A job that appends, without a key, waits for nobody.
-        "DestinationNeeded": _choice(
-            "$.acquired", {True: "CheckConditions", False: "AcquireDestination"}
-        ),
-        "AcquireDestination": _step("AcquireDestination", functions, "DestinationFree"),
-        "DestinationFree": _choice(
-            "$.acquired", {True: "CheckConditions", False: "WaitForDestination"}
-        ),
-        "WaitForDestination": _wait("AcquireDestination"),
-        "CheckConditions": _step("CheckConditions", functions, "DecideCommit"),
-        # Another job may have taken the idempotency key meanwhile: it is waited for.
-        "DecideCommit": _step(
-            "DecideCommit",
-            functions,
-            "AnythingToComplete",
-            _catch("HeldError", "WaitForDestination"),
-        ),
-        # What a Map does with an empty dataset is not documented; a job without files has one.
-        "AnythingToComplete": _any(
-            "$.units",
-            "CompleteUploads",
-            "BeginPublish",
-            {"Variable": "$.few[0]", "IsPresent": True, "Next": "CompleteFew"},
-        ),
-    }
-
-
-def _until_published(functions: Mapping[str, str]) -> dict[str, State]:
-    return {
-        # Of a small job, without a Map Run, which takes a second to begin and to end. Whatever
-        # fails in it, CompleteUploads does all again.
-        "CompleteFew": _map(
-            functions,
-            FEW_STEP,
-            {"Mode": "INLINE"},
-            ItemsPath="$.few",
-            Catch=[_catch(ALL, "CompleteUploads")],
-        ),
-        # Over the units of the plan. Its tolerance is 0 by default: one loss fails it. How many
-        # children run at once the step before says in each round, by the jobs at work then:
-        # https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html
-        "CompleteUploads": _map(
-            functions,
-            MAP_STEP,
-            {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"},
-            ItemReader={
-                "Resource": f"arn:{cdk.Aws.PARTITION}:states:::s3:getObject",
-                "ReaderConfig": {"InputType": "JSON"},
-                "Parameters": {"Bucket.$": "$.bucket", "Key.$": "$.plan"},
-            },
-            Retry=MAP_RETRIES,
-            # Another execution may have ended the job and deleted the plan: the ledger is asked.
-            Catch=[_catch(UNREAD, "BeginPublish")],
-        ),
-        "BeginPublish": _step("BeginPublish", functions, "Published"),
-        "Published": _choice(
-            "$.state",
-            {
-                # A job that replaces nothing is published by the same call.
-                "COMMITTED": "AnnounceOutcome",
-                "PUBLISHING": "AnythingToReplace",
-                "ROLLING_BACK": "RollBack",
-                "COMMITTING": "WaitForNextRound",
-            },
-        ),
-        "WaitForNextRound": _wait("AnythingToComplete"),
-        "AnythingToReplace": _choice(
-            "$.replaces", {True: "RemoveReplaced", False: "PublishSuccess"}
-        ),
-        # A long list takes more than one call has time for: in rounds, page by page.
-        "RemoveReplaced": _step("RemoveReplaced", functions, "AllRemoved"),
-        "AllRemoved": _any("$.page", "RemoveReplaced", "PublishSuccess"),
-        "PublishSuccess": _step("PublishSuccess", functions, "AnnounceOutcome"),
-    }
-
-
-def _until_ended(functions: Mapping[str, str]) -> dict[str, State]:
-    ends = {"COMMITTED": "JobCommitted", "ABORTED": "JobAborted", "ROLLED_BACK": "JobRolledBack"}
-    return {
-        "AbortJob": _step("AbortJob", functions, "Undone"),
-        "RollBack": _step("RollBack", functions, "Undone"),
-        # A task that still runs may open uploads; or a call's time was over.
-        "Undone": _choice(
-            "$.state",
-            {
-                "ABORTED": "AnnounceOutcome",
-                "ROLLED_BACK": "AnnounceOutcome",
-                "ABORTING": "WaitForUploads",
-                "ROLLING_BACK": "WaitForUploads",
-            },
-        ),
-        "WaitForUploads": _wait("WhereToResume"),
-        # The job has its result by now: nothing that fails from here on fails its execution.
-        "AnnounceOutcome": _ANNOUNCE,
-        # What it can't do the sweep has done again.
-        "TidyUp": _step("TidyUp", functions, "AllTidy", _catch(ALL, "HowItEnded")),
-        # A loser may have left more uploads than a call has time for.
-        "AllTidy": _any("$.page", "TidyUp", "HowItEnded"),
-        "HowItEnded": _choice("$.outcome", ends),
-        **{name: {"Type": "Succeed"} for name in (*ends.values(), "Superseded")},
-    }
 
 
 def definition(functions: Mapping[str, str]) -> State:
     """The whole machine. ``functions`` maps a function's name to its ARN."""
+    waits = {
+        # The step before sets the pause, which grows with the time waited.
+        name: {"Type": "Wait", "SecondsPath": "$.pause", "Next": following}
+        for name, following in routes.WAITS.items()
+    }
+    steps = {step: _step(step, functions) for step in routes.STEPS}
+    choices = {
+        name: _choice("$.next", {to: to for to in routes.reached_after(function)})
+        for function, name in CHOICES.items()
+    }
     return {
         "Comment": "s3commit: one job, from its request to its result",
-        "StartAt": "SealJob",
+        "StartAt": routes.FIRST,
         "TimeoutSeconds": EXECUTION_HOURS * 3600,
         "States": {
-            **_until_decided(functions),
-            **_until_published(functions),
-            **_until_ended(functions),
+            **steps,
+            **choices,
+            **waits,
+            **_completing(functions),
+            "HowItEnded": _choice("$.outcome", routes.ENDS),
+            **dict.fromkeys(routes.ENDS.values(), _ANNOUNCE),
+            **{name: {"Type": "Succeed"} for name in ("NotAnnounced", "Superseded")},
         },
     }

@@ -21,9 +21,10 @@ from constructs import Construct
 
 from s3commit.aws import env
 from s3commit.aws.env import LEAST_OF_A_QUEUE
+from s3commit.core.calls.routes import STEPS
 from s3commit.version import __version__
 from stacks.config import PREFIX, DeployConfig, parameter_name
-from stacks.definition import MAP_FUNCTION, STEPS
+from stacks.definition import MAP_FUNCTION
 from stacks.functions import FUNCTIONS, RUNTIME, PipelineFunction, allow
 from stacks.inbox import CONSUMERS, Inbox
 from stacks.layers import PYTHON_VERSION, ROOT, dependencies_layer, function_code, runtime_python

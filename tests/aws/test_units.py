@@ -136,7 +136,7 @@ def test_a_thousand_jobs_wait_for_one_within_its_partitions_units() -> None:
 
 def acquired(world: World, directory: JobDirectory) -> Ticket:
     ticket = Ticket(directory.job_id, BUCKET, directory.prefix, execution="one")
-    ticket = verify_manifests(world.ports, seal_job(world.ports, ticket)[0])
+    ticket = verify_manifests(world.ports, seal_job(world.ports, ticket))
     return acquire_destination(world.ports, ticket)
 
 

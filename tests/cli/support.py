@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from unittest.mock import patch
 
 from click.testing import CliRunner, Result
 
@@ -16,16 +15,13 @@ from s3commit.cli.deployment import Deployment
 from s3commit.cli.render import epoch_of
 from s3commit.cli.session import Session
 from s3commit.cli.status import NONE_UNDER_WAY, NOT_HERE
-from s3commit.core.commit.begin_publish import begin_publish
-from s3commit.core.commit.seal_job import seal_job
-from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.ports.executions import FORGOTTEN, Execution
 from s3commit.writer.system import Environment
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.clock import ManualClock
-from tests.fakes.execution import ROUTES, _attempt
+from tests.fakes.execution import How, walk_execution
 
 TABLE = "ledger"
 JOB = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
@@ -286,19 +282,15 @@ class Desk:
         Each step is a call of its own, as it is for a job that is not small.
         """
         directory = self.requested_job(job_id, **how)
-        ticket = Ticket(job_id, directory.bucket, directory.prefix, execution=arn_of(job_id))
-        self.executions.statuses[ticket.execution] = "RUNNING"
-        name = "SealJob"
-        alone = {
-            "SealJob": lambda *call: seal_job(*call)[0],
-            "BeginPublish": lambda *call: begin_publish(*call)[0],
-        }
-        with patch.dict("tests.fakes.execution.STEPS", alone):
-            while True:
-                ticket = _attempt(self.world.ports, name, ticket)
-                if name == step:
-                    return directory
-                name = ROUTES[name](ticket)
+        execution = arn_of(job_id)
+        self.executions.statuses[execution] = "RUNNING"
+        is_done = False
+        calls = How(execution=execution, pause=lambda: None, alone=True)
+        for name in walk_execution(self.world.ports, directory, **calls):
+            if is_done:
+                break
+            is_done = name == step
+        return directory
 
     def dies(self, job_id: str, status: str = "FAILED", *, error: str = "", says: str = "") -> None:
         """The job's execution is no more; a step of it has raised ``error``, and ``says`` why."""

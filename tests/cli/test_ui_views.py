@@ -121,12 +121,12 @@ def test_a_job_shows_what_show_says_and_where_its_execution_is(
         ("TaskFailed", "States.Timeout"),
         ("TaskScheduled", ""),
         ("TaskStateExited", "SealJob"),
-        ("ChoiceStateEntered", "WhereToResume"),
-        ("ChoiceStateExited", "WhereToResume"),
+        ("ChoiceStateEntered", "WhereItStands"),
+        ("ChoiceStateExited", "WhereItStands"),
         ("MapStateEntered", "CompleteUploads"),
     )
     page = browser.get("/job", job=JOB)
-    marked = {"SealJob": "tried", "WhereToResume": "done", "CompleteUploads": "now"}
+    marked = {"SealJob": "tried", "WhereItStands": "done", "CompleteUploads": "now"}
     assert seen_states(page) == marked
     assert browser.get("/job", job=directory.uri).count("0 of 2 files visible") == 1
     assert ("2<td><td>manifests of tasks" in page, ".pendingset" in page) == (True, False)

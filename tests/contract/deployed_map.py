@@ -5,7 +5,8 @@ import re
 import uuid
 from typing import Any
 
-from stacks.definition import MAP_FUNCTION, MAP_STEP, STEPS, definition
+from s3commit.core.calls.routes import STEPS
+from stacks.definition import MAP_FUNCTION, MAP_STEP, definition
 from tests.servers import ended
 
 SECONDS = 300.0  # that an execution is given

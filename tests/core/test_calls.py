@@ -1,23 +1,22 @@
-"""Calls that run several steps: what one of them has done, the machine's own steps go on from."""
+"""Calls that run several steps: where one of them stops, the state of the next step goes on."""
 
+import json
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
-from s3commit.core.calls.begin_and_publish import begin_and_publish
-from s3commit.core.calls.seal_and_decide import seal_and_decide
-from s3commit.core.commit.check_conditions import check_conditions
-from s3commit.core.commit.complete_unit import complete_unit
-from s3commit.core.commit.decide_commit import decide_commit
+from s3commit.core.calls import routes
+from s3commit.core.calls.run_call import GOING_ON
 from s3commit.core.commit.seal_job import seal_job
-from s3commit.core.commit.verify_manifests import verify_manifests
-from s3commit.core.documents.ticket import Ticket, decode_ticket, execution_input
+from s3commit.core.documents.ticket import Ticket, decode_ticket, encode_ticket, execution_input
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, TransientError
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.ledger import LostRaceError
 from tests.core.world import OTHER_JOB, World, job_directory
+from tests.fakes.execution import COMPLETING, SUPERSEDED, _complete_uploads, call, one_by_one
 
 DIRECTORY, OTHER = job_directory(), job_directory(OTHER_JOB)
 MARKER = DIRECTORY.success
@@ -34,93 +33,147 @@ def begun() -> Ticket:
     return decode_ticket(execution_input(DIRECTORY), execution="execution-1")
 
 
+def sealing(world: World, ticket: Ticket | None = None) -> tuple[Ticket, str]:
+    """The first call of an execution, and what follows it."""
+    return call(world.ports, routes.FIRST, ticket or begun())
+
+
 @pytest.mark.parametrize(
     "error", [TransientError("503"), AccessError("403"), NotFoundError("404")], ids=repr
 )
-@pytest.mark.parametrize("verb", ["get", "put", "list", "list_uploads", "key_holder", "healing"])
-def test_i2_what_stops_a_call_before_the_decision_leaves_the_job_to_the_next_state(
-    world: World, verb: str, error: Exception
+@pytest.mark.parametrize("conflict", [*Conflict])
+@pytest.mark.parametrize(
+    ("verb", "state"),
+    [
+        *(("get", "VerifyManifests"), ("put", "VerifyManifests"), ("list", "VerifyManifests")),
+        *(("list_uploads", "VerifyManifests"), ("key_holder", "AcquireDestination")),
+        ("decide", "DecideCommit"),
+    ],
+)
+def test_i2_what_stops_a_call_before_the_decision_leads_to_the_state_of_that_step(
+    verb: str, state: str, conflict: Conflict, error: Exception
 ) -> None:
+    world = World()
+    world.ask(DIRECTORY, "t0", idempotency_key="k", conflict=conflict)
     world.plan.run_after("advance", lambda: world.plan.fail(verb, error))
-    ticket = seal_and_decide(world.ports, begun())
-    assert (ticket.state, ticket.plan) == (JobState.SEALED, "")
+    if verb == "list" and conflict is not Conflict.APPEND:
+        state = "CheckConditions"  # an append looks for its keys beside its plan
+    ticket, following = sealing(world)
+    assert (ticket.state, following) == (JobState.SEALED, state)
     assert world.visible() == {}
-    world.run(DIRECTORY, "execution-1")
-    assert world.result(DIRECTORY).outcome is Outcome.COMMITTED
+    # What it has found out is in the ledger: another call goes on from the ticket.
+    assert (world.record(DIRECTORY).plan is not None) is bool(ticket.plan)
+    assert bool(ticket.plan) is (state != "VerifyManifests")
+    assert call(world.ports, following, sent(ticket))[0].state is JobState.COMMITTING
 
 
-def test_i2_what_a_call_refuses_the_next_states_refuse(world: World) -> None:
+def sent(ticket: Ticket) -> Ticket:
+    """As the machine carries it from call to call."""
+    carried = json.loads(json.dumps(encode_ticket(ticket)))
+    return replace(decode_ticket(carried), completed=ticket.completed, refusal=ticket.refusal)
+
+
+def test_i2_what_a_call_refuses_is_refused_by_the_state_of_that_step(world: World) -> None:
     world.store.put("lake", f"sales/part-t0-{DIRECTORY.job_id}.parquet", b"a stranger's")
     entered = world.run(DIRECTORY)
-    assert entered[:4] == ["SealJob", "VerifyManifests", "AcquireDestination", "CheckConditions"]
+    assert entered[3:] == ["CheckConditions", "CheckConditions", "AbortJob", "TidyUp"]
     assert world.failure(DIRECTORY).code == "NAME_TAKEN"
 
 
-def test_i2_a_job_whose_documents_would_be_too_long_is_refused_by_the_next_states(
+def test_i2_a_job_whose_documents_would_be_too_long_is_refused(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise InvalidInputError("too long", code="TOO_LARGE")
 
-    for module in ("calls.seal_and_decide", "commit.decide_commit"):
-        monkeypatch.setattr(f"s3commit.core.{module}.refuse_unfit", refuse)
+    monkeypatch.setattr("s3commit.core.commit.decide_commit.refuse_unfit", refuse)
     world.run(DIRECTORY)
     assert world.failure(DIRECTORY).code == "TOO_LARGE"
     assert world.open_uploads() == []
 
 
-def test_i8_a_repeated_call_leaves_a_sealed_job_to_the_next_state(world: World) -> None:
-    ticket, _ = seal_job(world.ports, begun())
-    assert seal_and_decide(world.ports, begun()) == ticket
-    assert world.plan.count("decide") == 0
-
-
-@pytest.mark.parametrize("conflict", [Conflict.REPLACE, Conflict.FAIL])
-def test_i6_who_may_have_to_wait_is_not_decided_by_the_call_that_seals_it(
-    conflict: Conflict,
-) -> None:
+@pytest.mark.parametrize("conflict", [*Conflict])
+def test_i6_i11_a_call_stops_where_the_job_has_to_wait(conflict: Conflict) -> None:
+    """For a key as well as for a destination."""
     world = World()
-    world.ask(DIRECTORY, "t0", conflict=conflict)
-    assert seal_and_decide(world.ports, begun()).state is JobState.SEALED
-    assert world.plan.count("decide") == 0
-
-
-def test_i11_a_key_that_another_job_has_stops_the_call(world: World) -> None:
-    world.ask(OTHER, "t0", idempotency_key="k")
+    for directory in (OTHER, DIRECTORY):
+        world.ask(directory, "t0", conflict=conflict, idempotency_key="k")
     other = decode_ticket(execution_input(OTHER), execution="execution-2")
-    assert seal_and_decide(world.ports, other).state is JobState.COMMITTING
-    assert seal_and_decide(world.ports, begun()).state is JobState.SEALED
+    assert sealing(world, other)[0].state is JobState.COMMITTING
+    ticket, following = sealing(world)
+    assert (ticket.state, following) == (JobState.SEALED, "WaitForDestination")
+    assert ticket.pause > 0
+    assert world.record(DIRECTORY).waits is not None
     assert world.plan.count("decide") == 1
 
 
-def test_i2_a_twin_goes_on_from_what_the_call_has_decided(world: World) -> None:
-    """Step Functions gives a call up, and repeats it while it still runs."""
-    sealed: list[Ticket] = []
-    world.plan.run_after("advance", lambda: sealed.append(seal_job(world.ports, begun())[0]))
-    seal_and_decide(world.ports, begun())
-    (ticket,) = sealed
-    assert ticket.state is JobState.SEALED
-    for step in (verify_manifests, check_conditions, decide_commit):
-        ticket = step(world.ports, ticket)
-        assert ticket.state is JobState.COMMITTING
-    assert (world.plan.count("decide"), world.plan.count("note")) == (1, 0)
+def test_a_call_that_has_taken_long_hands_over(world: World) -> None:
+    world.plan.run_after("advance", lambda: world.clock.advance(GOING_ON))
+    assert sealing(world)[1] == "VerifyManifests"
+    world.clock.advance(GOING_ON)
+    assert sealing(world)[0].state is JobState.COMMITTING
 
 
-def test_i9_a_repeated_call_finds_the_job_published(world: World) -> None:
-    ticket = seal_and_decide(world.ports, begun())
-    completed = (complete_unit(world.ports, ticket, unit) for unit in ticket.few)
-    ticket = replace(ticket, completed=tuple(completed))
-    ended = [begin_and_publish(world.ports, ticket) for _ in range(2)]
-    assert ended[0] == ended[1]
-    assert ended[0].outcome == "COMMITTED"
-    marked = [call for call in world.plan.calls if (call.verb, call.key) == ("put", MARKER)]
-    assert len(marked) == 1
+def test_each_step_of_a_large_job_is_a_call_of_its_own(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So each has the whole time of a call, and people see in which it is."""
+    monkeypatch.setattr("s3commit.core.calls.run_call.FEW_FILES", 1)
+    called = [name for name, _ in calls_of(world, goes_on=True)]
+    assert called == [*list(routes.STEPS)[:6], "PublishSuccess", "TidyUp"]
+
+
+def calls_of(
+    world: World, ticket: Ticket | None = None, name: str = routes.FIRST, *, goes_on: bool
+) -> Iterator[tuple[str, Ticket]]:
+    """The calls of an execution from here on: the first step of each, and its ticket."""
+    ticket = ticket or begun()
+    while name not in routes.ENDS.values():
+        name = routes.WAITS.get(name, name)
+        if name in COMPLETING:
+            ticket, name = _complete_uploads(world.ports, ticket, one_by_one), routes.COUNTED
+        yield name, ticket
+        ticket, name = call(world.ports, name, ticket, goes_on=goes_on)
+        ticket = sent(ticket)
+
+
+def asked(fate: Outcome, conflict: Conflict) -> World:
+    """A world whose job will end so."""
+    world = World()
+    world.store.put("lake", "sales/old.csv", b"old")
+    world.open(DIRECTORY, conflict=conflict, idempotency_key="k")
+    if fate is Outcome.ABORTED:
+        world.request_abort(DIRECTORY)
+    else:
+        world.request(DIRECTORY, *[world.attempt(DIRECTORY, task) for task in ("t0", "t1")])
+    if fate is Outcome.ROLLED_BACK:
+        world.lose_after_decision("sales/", slice(1))
+    return world
+
+
+@pytest.mark.parametrize("fate", Outcome)
+@pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
+def test_i2_i8_i9_a_call_is_made_again_that_a_twin_has_taken_as_far_as_it_could(
+    fate: Outcome, conflict: Conflict
+) -> None:
+    """From each step: Step Functions gives a call up, and repeats it while it still runs."""
+    steps = len(list(calls_of(asked(fate, conflict), goes_on=False)))
+    for step in range(steps):
+        world = asked(fate, conflict)
+        name, ticket = next(islice(calls_of(world, goes_on=False), step, None))
+        twin, _ = call(world.ports, name, ticket)
+        again, following = call(world.ports, name, ticket)
+        assert again.state is twin.state, name
+        for _ in calls_of(world, sent(again), following, goes_on=True):
+            pass
+        assert world.result(DIRECTORY).outcome is fate, name
+        puts = [one for one in world.plan.calls if (one.verb, one.key) == ("put", MARKER)]
+        assert len(puts) == (fate is Outcome.COMMITTED)
 
 
 def test_i8_another_execution_stops_the_call(world: World) -> None:
     other = replace(begun(), execution="execution-2")
     world.plan.run_after("advance", lambda: seal_job(world.ports, other))
-    with pytest.raises(LostRaceError):
-        seal_and_decide(world.ports, begun())
+    assert world.run(DIRECTORY)[-1] == SUPERSEDED
     record = world.record(DIRECTORY)
     assert (record.state, record.execution) == (JobState.SEALED, "execution-2")

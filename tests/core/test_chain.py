@@ -62,7 +62,7 @@ PARTITIONS = {**REPLACE, "scope": Scope.PARTITION}
 
 @pytest.mark.parametrize(
     ("spec", "files", "most"),
-    [(APPEND, 3, 15), (APPEND, 1_000, 17), (KEYED, 3, 17), (REPLACE, 3, 37), (PARTITIONS, 3, 44)],
+    [(APPEND, 3, 15), (APPEND, 1_000, 17), (KEYED, 3, 18), (REPLACE, 3, 35), (PARTITIONS, 3, 42)],
     ids=["append", "1,000 files", "with a key", "replace", "replace partitions"],
 )
 def test_a_commit_waits_for_so_many_responses(spec: dict[str, Any], files: int, most: int) -> None:

@@ -93,7 +93,7 @@ def test_i5_i7_a_hostile_manifest_is_refused_at_each_door(
 
     world.request(DIRECTORY, good, bad)
     with pytest.raises((JobRefusedError, InvalidInputError)) as at_verify:
-        verify_manifests(world.ports, seal_job(world.ports, TICKET)[0])
+        verify_manifests(world.ports, seal_job(world.ports, TICKET))
     assert at_verify.value.code == code
 
     result = world.refused(code)
@@ -172,7 +172,7 @@ def test_i12_a_request_that_claims_more_files_than_a_job_has_makes_no_larger_uni
     attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(3)]
     world.request(DIRECTORY, *attempts, LATEST)
     with pytest.raises(JobRefusedError) as caught:
-        verify_manifests(world.ports, seal_job(world.ports, TICKET)[0])
+        verify_manifests(world.ports, seal_job(world.ports, TICKET))
     assert caught.value.code == "TOO_LARGE"
     assert world.plan.count("put") == 0
 

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import s3commit.core
+from s3commit.core.calls.run_call import GOING_ON
 from s3commit.core.documents.commit_manifest import commit_lines
 from s3commit.core.documents.job_json import JOB_JSON, JobSpec
 from s3commit.core.documents.pages import Unit, read_unit
@@ -27,7 +28,6 @@ from s3commit.core.documents.request_json import AbortRequest, CommitRequest, en
 from s3commit.core.documents.success_marker import success_job_id
 from s3commit.core.formats.layout import parse_destination, parse_manifest_key
 from s3commit.core.formats.strict_json import digest, one_line
-from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NeedsOperatorError
 from s3commit.core.model.limits import PAGE_FILES
 from tests.core.hostile_world import DIRECTORY, NOBODY, Neighbourhood
@@ -136,9 +136,11 @@ def test_i3_a_request_that_is_removed_ends_the_job(world: Neighbourhood) -> None
 def test_i3_a_second_request_before_the_decision_is_obeyed_whole_or_refused(
     world: Neighbourhood,
 ) -> None:
-    world.ask(DIRECTORY, conflict=Conflict.FAIL)  # decided by another call than it is sealed by
+    world.ask(DIRECTORY)
     body = encode_request(AbortRequest(JOB, "no"))
     world.plan.run_after("advance", lambda: world.store.put(BUCKET, DIRECTORY.request, body))
+    # It is decided by another call than it is sealed by.
+    world.plan.run_after("advance", lambda: world.clock.advance(GOING_ON))
     world.refused("REQUEST_CHANGED")
 
 

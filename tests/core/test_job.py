@@ -9,6 +9,7 @@ from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from tests.core.swept import LIMITS, Swept
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
+from tests.fakes.execution import run_execution
 from tests.fakes.faults import Crash
 
 COMMIT_PATH = [
@@ -18,16 +19,14 @@ COMMIT_PATH = [
     "DecideCommit",
     "CompleteUploads",
     "BeginPublish",
+    "PublishSuccess",
     "TidyUp",
 ]
-SMALL_PATH = [COMMIT_PATH[0], *COMMIT_PATH[4:]]
 
 
-@pytest.mark.parametrize(("few", "path"), [(3, SMALL_PATH), (2, COMMIT_PATH)])
-def test_i1_i2_a_job_is_invisible_until_its_decision_and_whole_after(
-    few: int, path: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("s3commit.core.calls.seal_and_decide.FEW_FILES", few)
+@pytest.mark.parametrize("alone", [False, True])
+def test_i1_i2_a_job_is_invisible_until_its_decision_and_whole_after(alone: bool) -> None:
+    """Whether a call runs several steps, or each is a call of its own."""
     world, directory = World(), job_directory()
     counted = [world.attempt(directory, f"t{number}") for number in range(3)]
     for attempt in counted:
@@ -37,7 +36,7 @@ def test_i1_i2_a_job_is_invisible_until_its_decision_and_whole_after(
     world.plan.run_before("decide", lambda: seen_at_decision.append(world.visible()))
     world.request(directory, *counted)
 
-    assert world.run(directory) == path
+    assert run_execution(world.ports, directory, alone=alone) == COMMIT_PATH
 
     assert seen_at_decision == [{}]
     assert sorted(world.visible().values()) == [b"t0 a0", b"t1 a0", b"t2 a0"]
@@ -141,10 +140,9 @@ def test_i3_i8_a_forgotten_job_that_is_committed_stays_so(spoilt: bool) -> None:
 
 @pytest.mark.parametrize(("verb", "calls"), [("complete_upload", 2), ("advance", 3), ("put", 6)])
 def test_i2_i8_a_decided_job_that_the_ledger_forgot_goes_on_from_its_decision(
-    monkeypatch: pytest.MonkeyPatch, verb: str, calls: int
+    verb: str, calls: int
 ) -> None:
     """At each of these calls of a job."""
-    monkeypatch.setattr("s3commit.core.calls.seal_and_decide.FEW_FILES", 0)
     for nth in range(1, calls + 1):
         world, directory = World(), job_directory()
         world.ask(directory, "t0", "t1", idempotency_key="a key")

@@ -4,11 +4,11 @@ from contextlib import suppress
 
 import pytest
 
-from s3commit.core.commit import check_conditions
 from s3commit.core.documents.job_json import JOB_JSON, JobSpec
 from s3commit.core.documents.pendingset import PendingFile, PendingSet
 from s3commit.core.documents.request_json import AbortRequest, encode_request
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.jobs import names_free
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.limits import S3_CLOCKS
@@ -224,7 +224,7 @@ def test_i5_i12_a_job_is_refused_where_a_file_of_its_names_lies_already(
     later: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stranger plans another program's file, of the same bytes, to have it rolled back."""
-    monkeypatch.setattr(check_conditions, "FILES_LOOKED_AT", most)  # more are found by a listing
+    monkeypatch.setattr(names_free, "FILES_LOOKED_AT", most)  # more are found by a listing
     world = World()
     key = f"lake/sales/dt=1/x/part-0-{OTHER_JOB}.csv"
     made = world.upload(

@@ -135,18 +135,15 @@ def test_i11_the_key_of_a_job_that_was_not_committed_is_free(how: str) -> None:
     assert list(world.visible().values()) == [OTHER_JOB.encode()]
 
 
-@pytest.mark.parametrize(("few", "asked"), [(10_000, 1), (0, 2)])
-def test_i11_a_key_that_is_taken_between_look_and_decision_is_waited_for(
-    monkeypatch: pytest.MonkeyPatch, few: int, asked: int
-) -> None:
+@pytest.mark.parametrize("alone", [False, True])
+def test_i11_a_key_that_is_taken_between_look_and_decision_is_waited_for(alone: bool) -> None:
     """By the call that has sealed the job, and by a step of its own."""
-    monkeypatch.setattr("s3commit.core.calls.seal_and_decide.FEW_FILES", few)
     world = World()
     ask(world, FIRST)
     ask(world, SECOND)
     world.plan.run_before("decide", lambda: run_execution(world.unplanned, SECOND))
-    entered = world.run(FIRST)
-    assert entered.count("AcquireDestination") == asked
+    entered = run_execution(world.ports, FIRST, alone=alone)
+    assert entered.count("AcquireDestination") == 2
     assert check_one_of(world, FIRST, SECOND) is SECOND
 
 

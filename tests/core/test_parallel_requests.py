@@ -63,14 +63,17 @@ def test_the_files_of_a_roll_back(verb: str) -> None:
     assert world.visible() == {}
 
 
-@pytest.mark.parametrize(("ending", "when"), [(".pendingset", "SEALED"), (".jsonl", "PUBLISHING")])
-def test_the_manifests_and_the_pages_of_a_job(
-    ending: str, when: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("ending", [".pendingset", ".jsonl"])
+def test_the_manifests_and_the_pages_of_a_job(ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "PAGE_FILES", 1)
     monkeypatch.setattr(plan, "UNIT_FILES", 1)
     world = written()
-    met = meet(world, "get", lambda key: state(world) == when and key.endswith(ending))
+    when = (JobState.SEALED, True) if ending == ".pendingset" else (JobState.COMMITTING, False)
+    met = meet(
+        world,
+        "get",
+        lambda key: (state(world), bool(world.open_uploads())) == when and key.endswith(ending),
+    )
     world.run(job_directory())
     assert len(met) == TOGETHER
     _, listed = read_commit_manifest(world.store, job_directory())

@@ -20,7 +20,7 @@ from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from s3commit.writer.requests import _put_again
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, NO_MOMENTS, OTHER_JOB, World, job_directory
-from tests.fakes.execution import run_execution, walk_execution
+from tests.fakes.execution import How, run_execution, walk_execution
 
 DAY = 86_400
 REPLACE: dict[str, Any] = {"conflict": Conflict.REPLACE}
@@ -59,7 +59,8 @@ class Ordered(World):
         """What becomes of the job in one look at whose turn it is."""
         name = f"of {directory.job_id}"
         looks = 0
-        for state in walk_execution(self.ports, directory, execution=name, pause=lambda: None):
+        how = How(execution=name, pause=lambda: None, alone=True)
+        for state in walk_execution(self.ports, directory, **how):
             looks += state == "AcquireDestination"
             if looks == 2:
                 return "waits"

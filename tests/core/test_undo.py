@@ -220,5 +220,5 @@ def test_i10_a_round_that_dies_is_repeated_from_its_own_page() -> None:
     world, directory = replacing()
     slow_down(world, "delete_seen", CALL_SECONDS)
     world.plan.fail("delete_seen", TransientError("503"), nth=3)
-    assert world.run(directory).count("RemoveReplaced") == PAGES
+    assert world.run(directory).count("RemoveReplaced") == PAGES + 1
     assert set(world.visible()) == {NEW}

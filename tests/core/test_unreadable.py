@@ -38,7 +38,7 @@ def test_i12_one_that_becomes_unreadable_before_its_conditions_are_judged_aborts
     world, directory = World(), job_directory()
     world.ask(directory, "t0", "t1", conflict=Conflict.REPLACE)
     world.plan.run_after("lock", lambda: world.plan.fail("get", DENIED, **reads("_job.json")))
-    world.run(directory)
+    run_execution(world.ports, directory, alone=True)
     assert world.failure(directory).code == "UNREADABLE"
     assert world.ledger.holders == set()
 

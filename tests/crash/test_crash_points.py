@@ -8,17 +8,16 @@ done nothing, or has done it and the answer is lost. Or the ledger is lost after
 job goes on by what is in S3 alone (I8; tests/crash/test_empty_ledger.py has how the ledger heals).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
-from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import owner_of
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import S3CommitError, TransientError
 from s3commit.core.model.outcome import Outcome
-from s3commit.core.ports.bundle import Ports
 from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.crash.scenarios import (
@@ -32,26 +31,29 @@ from tests.crash.scenarios import (
     rolling_back,
 )
 from tests.fakes import execution
-from tests.fakes.execution import SUPERSEDED, CompleteUnits, run_execution
+from tests.fakes.execution import SUPERSEDED, run_execution
 from tests.fakes.faults import Crash, FaultPlan
 
 ALL = [*SCENARIOS, *POLICIES]
 
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda one: one.name)
-@pytest.mark.parametrize("when", ["before", "answer lost", "503 for a while"])
+@pytest.mark.parametrize("when", ["before", "before, alone", "answer lost", "503 for a while"])
 def test_i1_i2_i4_i5_i6_i9_i10_i11_whatever_the_crash_point_the_job_ends_whole(
     when: str, scenario: Scenario
 ) -> None:
+    """``alone``: each step is a call of its own, which notes what the others keep to themselves."""
+    alone = when.endswith("alone")
+
     def check(point: int) -> FaultPlan:
         plan = FaultPlan()
         if when == "503 for a while":
             plan.fail(None, TransientError("503 Slow Down"), nth=point, times=5)
         else:
-            {"before": plan.crash_before, "answer lost": plan.lose_response}[when](nth=point)
+            (plan.lose_response if when == "answer lost" else plan.crash_before)(nth=point)
         world = scenario.begin(World(plan=plan))
         try:
-            world.run(job_directory())
+            run_execution(world.ports, job_directory(), alone=alone)
         except Crash:
             world.run(job_directory(), "execution-2")
         check_ended(world, scenario)
@@ -140,11 +142,11 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
     After the last call of a step its own twin runs, before the next call that of the next step.
     """
     attempt = execution._attempt
-    under_way: list[tuple[str, Ticket]] = []
+    under_way: list[tuple[Any, dict[str, Any]]] = []
 
-    def noting(ports: Ports, name: str, ticket: Ticket, complete: CompleteUnits) -> Ticket:
-        under_way.append((name, ticket))
-        return attempt(ports, name, ticket, complete)
+    def noting(*call: Any, **how: Any) -> Iterator[str]:
+        under_way.append((call[1:], how))
+        return attempt(*call, **how)
 
     monkeypatch.setattr(execution, "_attempt", noting)
 
@@ -153,7 +155,8 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
 
         def twin() -> None:
             with suppress(S3CommitError):
-                attempt(world.ports, *under_way[-1])
+                call, how = under_way[-1]
+                list(attempt(world.ports, *call, **how))
 
         strike = {"before": world.plan.run_before, "after": world.plan.run_after}[when]
         strike(None, twin, nth=point)

@@ -1,22 +1,24 @@
 """The costs in docs/deploy.md are the script's, and the script's counts are the code's."""
 
-import itertools
 import re
-from collections import deque
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.model import Deployment
 from docs import costs
 from s3commit.aws.ledger_items import SHELVES
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.limits import PAGE_FILES
-from stacks.definition import definition
 from stacks.functions import FUNCTIONS
 from tests.core.swept import Swept
-from tests.core.test_job import COMMIT_PATH
-from tests.core.world import World, job_directory
+from tests.core.world import OTHER_JOB, World, job_directory
 from tests.docs.test_docs import printed
+from tests.fakes.execution import run_execution
+from tests.stacks.entered import entered
 from tests.stacks.synthesized import properties, synthesize
 
 ROOT = Path(__file__).parents[2]
@@ -45,8 +47,7 @@ def test_what_the_page_says_in_words_is_what_the_tables_say() -> None:
 
 def test_the_calls_of_a_job_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a job that is not small, whose steps are calls of their own."""
-    monkeypatch.setattr("s3commit.core.calls.seal_and_decide.FEW_FILES", 0)
-    monkeypatch.setattr("s3commit.core.commit.verify_manifests.UNITS_OF_A_JOB", 0)
+    as_large(monkeypatch)
     counts = [_committed(tasks) for tasks in (6, 16)]
     more = {verb: counts[1][verb] - counts[0].get(verb, 0) for verb in counts[1]}
     assert (more["get"], more["record_attempt"]) == (10 * costs.MANIFEST_READS, 10)
@@ -63,6 +64,13 @@ def test_the_calls_of_a_job_are_counted(monkeypatch: pytest.MonkeyPatch) -> None
     assert {"head", "delete"}.isdisjoint(few)
     assert sum(few.get(verb, 0) for verb in STATES) == costs.JOB_RECORD_WRITES
     assert few["decide"] + 1 == costs.JOB_TRANSACTIONS  # and the end
+
+
+def as_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs are as one of more than `FEW_FILES`."""
+    monkeypatch.setattr("s3commit.core.calls.run_call.FEW_FILES", 0)
+    monkeypatch.setattr("s3commit.core.commit.verify_manifests.FEW_FILES", 0)
+    monkeypatch.setattr("s3commit.core.commit.verify_manifests.UNITS_OF_A_JOB", 0)
 
 
 def announced(tasks: int) -> World:
@@ -91,29 +99,105 @@ def test_the_calls_of_a_sweep_with_nothing_to_do_are_counted() -> None:
     assert FUNCTIONS["sweep"].memory == costs.SWEEP_MB
 
 
-def test_the_states_of_a_job_are_counted() -> None:
-    assert 1 + transitions([*COMMIT_PATH, "JobCommitted"]) == costs.JOB_TRANSITIONS
+def begun(files: int = 3, **spec: Any) -> World:
+    """A requested job of a table that has a file."""
+    world, directory = World(), job_directory()
+    world.heal()
+    world.store.put("lake", "sales/dt=1/old.csv", b"old")
+    world.open(directory, **spec)
+    names = {f"dt={n % 3}/part-{n}-{directory.job_id}.csv": b"x" for n in range(files)}
+    world.request(directory, world.attempt(directory, "t0", files=names))
+    return world
 
 
-def transitions(passed: list[str]) -> int:
-    """How many states are entered, from the first of these to the last."""
-    states = definition(dict.fromkeys(FUNCTIONS, "arn"))["States"]
-    return 1 + sum(steps_between(states, *pair) for pair in itertools.pairwise(passed))
+def undoing() -> World:
+    world = World()
+    world.store.put("lake", "sales/old.csv", b"old")
+    first = job_directory(OTHER_JOB)
+    world.commit(first)
+    world.open(job_directory(), conflict=Conflict.REPLACE, undoes=OTHER_JOB)
+    world.request(job_directory())
+    return world
 
 
-def steps_between(states: dict[str, Any], here: str, there: str) -> int:
-    """How many states are entered from one to the other, without waiting and repeating."""
-    seen, left = {here}, deque([(here, 0)])
-    while left:
-        name, count = left.popleft()
-        if name == there:
-            return count
-        state = states[name]
-        for following in (state.get("Next"), *(one["Next"] for one in state.get("Choices", []))):
-            if following and following not in seen:
-                seen.add(following)
-                left.append((following, count + 1))
-    raise AssertionError(f"no way from {here} to {there}")
+def losing() -> World:
+    world = begun()
+    world.lose_after_decision("sales/", slice(1))
+    return world
+
+
+def waiting() -> World:
+    """Once, for a job with the same key."""
+    world = begun(idempotency_key="k")
+    world.ask(job_directory(OTHER_JOB), idempotency_key="k")
+    world.plan.crash_after("decide")
+    world.dies(job_directory(OTHER_JOB))
+    world.lose_uploads("sales/part-t0")  # so it is rolled back
+    world.plan.run_after(
+        "note", lambda: run_execution(world.unplanned, job_directory(OTHER_JOB), execution="2")
+    )
+    return world
+
+
+REPLACE: dict[str, Any] = {"conflict": Conflict.REPLACE}
+
+
+@pytest.mark.parametrize(
+    ("world", "count", "end"),
+    [
+        (partial(begun, 0), 6, "JobCommitted"),
+        (begun, 7, "JobCommitted"),
+        (partial(begun, 100), 14, "JobCommitted"),
+        (partial(begun, 1_000), 47, "JobCommitted"),
+        (partial(begun, **REPLACE), 7, "JobCommitted"),
+        (partial(begun, **REPLACE, scope=Scope.PARTITION), 7, "JobCommitted"),
+        (undoing, 6, "JobCommitted"),
+        (waiting, 10, "JobCommitted"),
+        (losing, 7, "JobRolledBack"),
+    ],
+    ids=[
+        *("no file", "append", "100 files", "1,000 files", "overwrite", "of partitions"),
+        *("undo", "wait", "rollback"),
+    ],
+)
+def test_the_transitions_of_a_job_are_counted(
+    world: Callable[[], World], count: int, end: str
+) -> None:
+    """As AWS bills them. An event goes to a catalog by a queue: with one they are as many."""
+    states = entered(world(), job_directory())
+    assert states[-1] == end
+    assert 1 + len(states) == count
+
+
+def test_the_model_has_these_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    for files, units, _, _ in costs.SIZES:
+        assert 1 + len(entered(begun(files), job_directory())) == costs.transitions(files, units)
+    as_large(monkeypatch)
+    assert 1 + len(entered(begun(), job_directory())) == costs.JOB_TRANSITIONS + 1  # and its unit
+
+
+def test_a_small_job_is_cheap() -> None:
+    files, units, unit, steps = costs.SIZES[0]
+    million = 1e6 * sum(one.cost for one in costs.job(files, units=units, unit=unit, steps=steps))
+    assert costs.transitions(files, units) <= 8
+    assert million < 450
+    assert costs.small() in PAGE
+    words = " ".join(PAGE.split())
+    stream = (
+        f"{costs.STREAM_SECONDS} s, with three files in each, is about {costs.stream():.0f} USD"
+    )
+    assert stream in words
+    assert f"`freshTables` adds {costs.FRESH_TABLE:.2f}, `catalogs` {costs.CATALOGS:.2f}" in words
+    assert f"{costs.DATA_EVENT * 1e6:.2f} USD a million requests" in words
+
+
+def test_the_seconds_of_small_jobs_are_the_models() -> None:
+    model = Deployment()
+    for files, units, unit, steps in costs.SIZES:
+        assert model.units(files)[0] == units
+        ours = model.requests(files) + model.verify(files) + model.publish(files)
+        found = model.unit(model.units(files)[1]), ours
+        assert (unit, steps) == pytest.approx(found, rel=0.05)
 
 
 def test_alarms_and_metrics_are_those_of_the_template() -> None:

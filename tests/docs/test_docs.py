@@ -18,12 +18,12 @@ import pytest
 import s3commit.core.documents as core_documents
 from docs import gather
 from s3commit.cli.app import app
+from s3commit.core.calls.routes import STEPS
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import DECISION_FILE, PIPELINE, JobDirectory
 from s3commit.core.formats.strict_json import member_name
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.fields import Name
-from stacks.definition import STEPS
 
 JOB = "0b6f6f0e-0000-4000-8000-000000000001"
 ROOT = Path(__file__).parents[2]

@@ -29,7 +29,7 @@ from s3commit.core.ports.bundle import Ports
 from s3commit.writer.job import Job
 from tests.cli.support import run
 from tests.e2e.conftest import WAIT_SECONDS, Deployed, commit
-from tests.fakes.execution import ROUTES, STEPS
+from tests.fakes.execution import COMPLETING, call
 from tests.servers import answering, until
 
 
@@ -45,8 +45,8 @@ def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Depl
         for event in events
         if "stateEnteredEventDetails" in event
     ]
-    assert names[:3] == ["SealJob", "WhereToResume", "AnythingToComplete"]
-    assert names[-5:] == ["AnnounceOutcome", "TidyUp", "AllTidy", "HowItEnded", "JobCommitted"]
+    assert names[:2] == ["SealJob", "WhereItStands"]
+    assert names[-3:] == ["BeginPublish", "WhatIsLeft", "JobCommitted"]
 
 
 # The outcome event, and the recipes that act on it (docs/events.md)
@@ -160,9 +160,8 @@ def decided_and_dead(deployed: Deployed, job: Job, task: s3commit.Task) -> str:
     ports = Ports(S3ObjectStore(), ledger, SystemClock())
     ticket = Ticket(job.job_id, directory.bucket, directory.prefix).after(record)
     name = "AcquireDestination"
-    while name != "CompleteUploads":
-        ticket = STEPS[name](ports, ticket)
-        name = ROUTES[name](ticket)
+    while name not in COMPLETING:
+        ticket, name = call(ports, name, ticket)
     return str(record.execution)
 
 

@@ -1,24 +1,25 @@
 """An execution of the state machine without Step Functions: the same steps, the same routes.
 
-For tests of the protocol over the fakes. A test of the stacks compares `ROUTES` with the template's
-state machine, so that the two can't drift apart.
+For tests of the protocol over the fakes. `s3commit.core.calls.routes` is the table of both.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Final, TypedDict, Unpack
 
-from s3commit.core.calls.begin_and_publish import begin_and_publish
-from s3commit.core.calls.seal_and_decide import seal_and_decide
+from s3commit.core.calls import routes
+from s3commit.core.calls.run_call import Step, run_call, walk_call
 from s3commit.core.commit.abort_job import abort_job
 from s3commit.core.commit.acquire_destination import acquire_destination
+from s3commit.core.commit.begin_publish import begin_publish
 from s3commit.core.commit.check_conditions import check_conditions
 from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.commit.decide_commit import decide_commit
 from s3commit.core.commit.publish_success import publish_success
 from s3commit.core.commit.remove_replaced import remove_replaced
 from s3commit.core.commit.roll_back import roll_back
+from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.tidy_up import tidy_up
 from s3commit.core.commit.verify_manifests import verify_manifests
 from s3commit.core.documents.pages import MAX_INDEX_BYTES, UNIT, Unit
@@ -33,23 +34,22 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.model.outcome import Failure
-from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import HeldError, LostRaceError
 
 RETRIES = 10
 SUPERSEDED = "Superseded"
+COMPLETING: Final = {routes.AT_ONCE, routes.FEW, routes.ALL}  # one state here: `routes.ALL`
 
-Step = Callable[[Ports, Ticket], Ticket]
 CompleteUnits = Callable[[Ports, Ticket, Sequence[Unit]], Iterable[UnitResult]]
 
 STEPS: dict[str, Step] = {
-    "SealJob": seal_and_decide,
+    "SealJob": seal_job,
     "VerifyManifests": verify_manifests,
     "AcquireDestination": acquire_destination,
     "CheckConditions": check_conditions,
     "DecideCommit": decide_commit,
-    "BeginPublish": begin_and_publish,
+    "BeginPublish": begin_publish,
     "RemoveReplaced": remove_replaced,
     "PublishSuccess": publish_success,
     "AbortJob": abort_job,
@@ -57,48 +57,22 @@ STEPS: dict[str, Step] = {
     "TidyUp": tidy_up,
 }
 
-REFUSING = frozenset({"VerifyManifests", "AcquireDestination", "CheckConditions", "DecideCommit"})
 
-# The step after SealJob that resumes a job in a given state.
-ENTRY: dict[JobState, str] = {
-    JobState.OPEN: "SealJob",  # once the ledger is healed
-    JobState.SEALED: "VerifyManifests",
-    JobState.COMMITTING: "CompleteUploads",
-    JobState.PUBLISHING: "RemoveReplaced",
-    JobState.ABORTING: "AbortJob",
-    JobState.ROLLING_BACK: "RollBack",
-    JobState.COMMITTED: "PublishSuccess",
-    JobState.ABORTED: "AbortJob",
-    JobState.ROLLED_BACK: "RollBack",
-}
+def steps_of(name: str) -> dict[str, Step]:
+    """The steps of the function that carries out this one."""
+    return {one: STEPS[one] for one, to in routes.STEPS.items() if to == routes.STEPS[name]}
 
 
-def proceed(ticket: Ticket) -> str:
-    """The step with which an execution continues, past those that would find nothing to do."""
-    step = ENTRY[ticket.state]
-    if step == "CompleteUploads" and not ticket.units:
-        return "BeginPublish"
-    return "PublishSuccess" if step == "RemoveReplaced" and not ticket.replaces else step
+def call(ports: Ports, name: str, ticket: Ticket, *, goes_on: bool = True) -> tuple[Ticket, str]:
+    """A call of a function, which begins with this step: the ticket, and the state that follows."""
+    with retrying_if_twin_won(ticket):
+        return _known(name, run_call(ports, name, ticket, steps_of(name), goes_on=goes_on))
 
 
-def _acquires(ticket: Ticket) -> str:
-    return "CheckConditions" if ticket.acquired else "AcquireDestination"
-
-
-ROUTES: dict[str, Callable[[Ticket], str]] = {
-    "SealJob": proceed,
-    "VerifyManifests": _acquires,
-    "AcquireDestination": _acquires,
-    "CheckConditions": lambda _: "DecideCommit",
-    "DecideCommit": proceed,
-    "CompleteUploads": lambda _: "BeginPublish",
-    "BeginPublish": lambda ticket: "TidyUp" if ticket.outcome else proceed(ticket),
-    "RemoveReplaced": lambda ticket: "RemoveReplaced" if ticket.page else "PublishSuccess",
-    "PublishSuccess": lambda _: "TidyUp",
-    "AbortJob": lambda ticket: "TidyUp" if ticket.outcome else proceed(ticket),
-    "RollBack": lambda ticket: "TidyUp" if ticket.outcome else proceed(ticket),
-    "TidyUp": lambda ticket: "TidyUp" if ticket.page else "",
-}
+def _known(name: str, after: tuple[Ticket, str]) -> tuple[Ticket, str]:
+    """What a call returns, if the choice behind it lists the state that follows."""
+    assert after[1] in routes.reached_after(routes.STEPS[name]), (name, after)
+    return after
 
 
 def one_by_one(ports: Ports, ticket: Ticket, units: Sequence[Unit]) -> Iterable[UnitResult]:
@@ -110,18 +84,19 @@ class How(TypedDict, total=False):
     """How an execution is run.
 
     ``pause`` stands for the machine's wait before a step comes again; without it the clock sleeps.
-    ``complete`` is the machine's Map.
+    ``complete`` is the machine's Map. If ``alone``, each step is a call of its own.
     """
 
     execution: str
     pause: Callable[[], object] | None
     complete: CompleteUnits
     gives_up: str
+    alone: bool
     lists_lost: bool
 
 
 def run_execution(ports: Ports, directory: JobDirectory, **how: Unpack[How]) -> list[str]:
-    """Run the machine for the job until it ends; return the names of the states it entered.
+    """Run the machine for the job until it ends; return the names of the steps that it ran.
 
     `TransientError` is retried as the machine does; `Crash` and what the machine would fail on come
     out of here.
@@ -137,40 +112,44 @@ def walk_execution(
     pause: Callable[[], object] | None = None,
     complete: CompleteUnits = one_by_one,
     gives_up: str = "",
+    alone: bool = False,
     lists_lost: bool = False,
 ) -> Iterator[str]:
-    """As `run_execution`, state by state: each is given before it runs."""
+    """As `run_execution`, step by step: each is given before it runs."""
     begun = execution_input(directory, gives_up, lists_lost=lists_lost)
     ticket = decode_ticket(begun, execution=execution)
-    name = "SealJob"
-    while name:
-        yield name
+    name = routes.FIRST
+    while name not in routes.ENDS.values():
+        if name in routes.WAITS:
+            ports.clock.sleep(ticket.pause) if pause is None else pause()
+            name = routes.WAITS[name]
         try:
-            ticket = _attempt(ports, name, ticket, complete)
-            if ticket.pause:
-                ports.clock.sleep(ticket.pause) if pause is None else pause()
-            name = ROUTES[name](ticket)
+            ticket, name = yield from _attempt(ports, name, ticket, complete, goes_on=not alone)
         except LostRaceError:
             yield SUPERSEDED
             return
         except HeldError:
-            name = "AcquireDestination"
+            name = "WaitForDestination"
         except (JobRefusedError, InvalidInputError) as error:
-            if name not in REFUSING:
+            if name not in routes.REFUSING:
                 raise
             ticket = replace(ticket, refusal=Failure(error.code, error.message))
             name = "AbortJob"
 
 
 def _attempt(
-    ports: Ports, name: str, ticket: Ticket, complete: CompleteUnits = one_by_one
-) -> Ticket:
+    ports: Ports, name: str, ticket: Ticket, complete: CompleteUnits, *, goes_on: bool
+) -> Generator[str, None, tuple[Ticket, str]]:
+    if name in COMPLETING:
+        yield routes.ALL
     for attempt in range(RETRIES):
         try:
-            if name == "CompleteUploads":
-                return _complete_uploads(ports, ticket, complete)
+            if name in COMPLETING:
+                return _complete_uploads(ports, ticket, complete), routes.COUNTED
             with retrying_if_twin_won(ticket):
-                return STEPS[name](ports, ticket)
+                steps = steps_of(name)
+                after = yield from walk_call(ports, name, ticket, steps, goes_on=goes_on)
+                return _known(name, after)
         except TransientError:
             if attempt == RETRIES - 1:
                 raise
@@ -178,7 +157,7 @@ def _attempt(
 
 
 def _complete_uploads(ports: Ports, ticket: Ticket, complete: CompleteUnits) -> Ticket:
-    """The states CompleteFew, whose units the ticket has, and CompleteUploads."""
+    """The states that complete uploads, of those units that the ticket has or of all."""
     try:
         units = [*ticket.few]
         if not units:

@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from bench.cold import LAMBDAS, environment
+from s3commit.core.calls.routes import ENDS, STEPS
 from s3commit.core.documents.job_json import decode_job
 from s3commit.core.documents.pages import UNIT
 from s3commit.core.documents.pendingset import decode_pendingset
@@ -19,8 +21,10 @@ from s3commit.core.documents.request_json import decode_request
 from s3commit.core.documents.result_json import decode_result
 from s3commit.core.documents.ticket import execution_input
 from s3commit.core.model.destination import Conflict
+from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import COMPLETE_WORKERS
-from stacks.definition import MAP_FUNCTION, STEPS
+from s3commit.core.model.states import JobState
+from stacks.definition import MAP_FUNCTION
 from stacks.functions import FUNCTIONS
 from stacks.layers import ROOT, dependencies_layer
 from tests.core.world import World, job_directory
@@ -101,6 +105,9 @@ RELEASE: dict[str, Any] = json.loads(
 )
 DIRECTORY = job_directory()
 COMMIT = [step for step in RELEASE["tickets"] if step != "CompleteUnit"]
+RELEASE_STEPS: dict[str, str] = {
+    name: state["Calls"] for name, state in RELEASE["states"].items() if "Calls" in state
+}
 
 
 def replacing(world: World) -> None:
@@ -110,7 +117,7 @@ def replacing(world: World) -> None:
 
 def test_each_step_that_its_executions_call_is_where_they_call_it() -> None:
     """A running execution keeps its definition, and calls the newest code."""
-    assert RELEASE["steps"].items() <= STEPS.items()
+    assert RELEASE_STEPS.items() <= STEPS.items()
     assert RELEASE["map"] == MAP_FUNCTION
 
 
@@ -123,7 +130,7 @@ def test_its_tickets_go_on_today_and_todays_would_go_on_there(world: World, call
         assert shape(then) == shape({name: ticket[name] for name in then}), step
         ticket = {name: ticket[name] for name in then}
         event = {"step": step, "execution": "arn", "ticket": ticket}
-        ticket = json.loads(json.dumps(call(RELEASE["steps"][step], event)))
+        ticket = json.loads(json.dumps(call(RELEASE_STEPS[step], event)))
         if step == "DecideCommit":
             pieces = {name: ticket[name] for name in RELEASE["tickets"]["CompleteUnit"]}
             units = world.json(ticket["plan"])
@@ -132,6 +139,66 @@ def test_its_tickets_go_on_today_and_todays_would_go_on_there(world: World, call
             ]
     assert world.result(DIRECTORY).outcome == "COMMITTED"
     assert len(world.visible()) == 3
+
+
+def refused(world: World) -> None:
+    world.store.put("lake", f"sales/part-t0-{DIRECTORY.job_id}.parquet", b"a stranger's")
+    world.ask(DIRECTORY)
+
+
+def lost(world: World) -> None:
+    world.ask(DIRECTORY, "t0", "t1")
+    world.lose_after_decision("sales/", slice(1))
+
+
+@pytest.mark.parametrize(
+    ("prepare", "end"),
+    [
+        (lambda world: world.ask(DIRECTORY, idempotency_key="k"), "JobCommitted"),
+        (lambda world: world.request(DIRECTORY), "JobCommitted"),
+        (replacing, "JobCommitted"),
+        (lambda world: world.request_abort(DIRECTORY), "JobAborted"),
+        (refused, "JobAborted"),
+        (lost, "JobRolledBack"),
+    ],
+)
+def test_an_execution_that_began_before_an_upgrade_ends(
+    world: World, call: Call, prepare: Callable[[World], None], end: str
+) -> None:
+    """By the choices of its own definition, and by today's functions."""
+    prepare(world)
+    ticket: dict[str, Any] = execution_input(DIRECTORY)
+    name = before = "SealJob"
+    while name:
+        state, before = RELEASE["states"][name], name
+        name = state.get("Next", "")
+        if "Choices" in state:
+            name = next(way["Next"] for way in state["Choices"] if is_met(way, ticket))
+        if state["Type"] == "Map":
+            units = ticket["few"] or world.json(ticket["plan"])
+            done = [call("complete", {"unit": unit, "ticket": ticket}) for unit in units]
+            ticket["completed"] = done
+        if "Calls" in state:
+            event = {"step": before, "execution": "arn", "ticket": ticket}
+            try:
+                ticket = json.loads(json.dumps(call(state["Calls"], event)))
+            except JobRefusedError as error:
+                cause = json.dumps({"errorMessage": str(error)})
+                ticket["refusal"] = {"Error": "JobRefusedError", "Cause": cause}
+                name = "AbortJob"
+    assert before == end
+    assert world.open_uploads("sales/") == []
+    assert end == ENDS[JobState(world.result(DIRECTORY).outcome)]
+
+
+def is_met(way: dict[str, Any], ticket: dict[str, Any]) -> bool:
+    """Whether the ticket is what the choice asks for."""
+    if "IsPresent" in way:
+        return bool(ticket["few"])
+    found = ticket[way["Variable"].removeprefix("$.")]
+    if "NumericGreaterThan" in way:
+        return bool(found > way["NumericGreaterThan"])
+    return found in [value for name, value in way.items() if name.endswith("Equals")]
 
 
 def test_its_documents_are_read_today() -> None:

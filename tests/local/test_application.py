@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from s3commit.core.calls.routes import ENDS, STEPS
 from s3commit.local import UnsupportedTemplateError
 from s3commit.local.assembly import load_assembly
 from s3commit.local.loader import check
-from stacks.definition import STEPS
 from tests.local.programs import RUNTIME, environment, run
 from tests.servers import ran
 from tests.stacks.synthesized import IMPORTED, KEY_ARN, OPERATOR, synthesize
@@ -143,7 +143,7 @@ def test_what_fails_after_the_result_fails_no_execution(tmp_path: Path) -> None:
     template = assembly / "S3CommitPipeline.template.json"
     # A step and the event are tried once more, and not for minutes, as on AWS.
     text, patient = re.subn(r'(\\"MaxAttempts\\": )1[02]\b', r"\g<1>1", template.read_text())
-    assert patient == len(STEPS) + 1
+    assert patient == len(STEPS) + len(ENDS)
     template.write_text(text)
     assert json.loads(run(AFTER_THE_RESULT, assembly)) == {
         "outcome": "COMMITTED",

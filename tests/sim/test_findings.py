@@ -51,7 +51,7 @@ def test_i2_a_unit_that_nobody_counted_is_completed_before_the_job_is_published(
     assert record.planned.units == 2
     ticket = Ticket(JOB, BUCKET, directory.prefix, generation=record.generation).after(record)
     completed = tuple(UnitResult(unit, files=files, lost=0) for unit, files in counted)
-    again, _ = begin_publish(world.ports, replace(ticket, completed=completed))
+    again = begin_publish(world.ports, replace(ticket, completed=completed))
     assert again.state is JobState.COMMITTING
     assert world.record(directory).state is JobState.COMMITTING
 

@@ -45,7 +45,7 @@ def test_i12_whatever_an_adversary_puts_below_its_prefix(schedules: int) -> None
 def test_a_seed_replays_step_by_step() -> None:
     first, second = simulate("--seed", "18"), simulate("--seed", "18")
     assert first.stdout == second.stdout
-    assert "DecideCommit" in first.stdout
+    assert "SealJob" in first.stdout
 
 
 def test_every_write_may_be_sent_twice_and_every_change_of_the_bucket_is_judged() -> None:

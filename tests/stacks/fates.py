@@ -19,6 +19,7 @@ from s3commit.aws.ledger import DynamoLedger
 from s3commit.aws.notifications import SUFFIXES
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.wiring import make_ports, owning
+from s3commit.core.calls.routes import STEPS
 from s3commit.core.commit import acquire_destination
 from s3commit.core.documents.bucket_owner import OWNER
 from s3commit.core.documents.job_json import Conditions
@@ -29,7 +30,6 @@ from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.limits import SMALLEST_UNIT
 from s3commit.core.ports.bundle import Workers
-from stacks.definition import STEPS
 from tests.contract.given import make_bucket
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.executions import MemoryExecutions

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from s3commit.aws import env
+from s3commit.core.calls.routes import STEPS
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Destination
 from stacks.access import ACCESS, DATA, REQUEST, RESULT, protected, protection
-from stacks.definition import MAP_FUNCTION, STEPS
+from stacks.definition import MAP_FUNCTION
 from stacks.functions import FUNCTIONS
 from tests.stacks.synthesized import (
     JOB_KEYS,

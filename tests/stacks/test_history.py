@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from s3commit.core.calls import routes
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.jobs.record import new_record
@@ -23,6 +24,7 @@ from s3commit.core.model.limits import (
     SHORTEST_WAIT,
     UNITS_OF_A_JOB,
 )
+from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from stacks.definition import EXECUTION_HOURS, definition
 from stacks.functions import FUNCTIONS
@@ -41,14 +43,29 @@ STATES: dict[str, Any] = definition(dict.fromkeys(FUNCTIONS, "arn"))["States"]
 
 
 def ways_from(name: str, before: str) -> set[str]:
-    """Without catches: they lead to the end, or to where other ways lead anyway."""
-    ways = [STATES[name], *STATES[name].get("Choices", ())]
-    if before == "WaitForUploads":  # a choice by the job's state, which is one of those that wait
-        states = {
-            way["StringEquals"] for way in STATES["Undone"]["Choices"] if way["Next"] == before
-        }
-        ways = [way for way in ways if way.get("StringEquals") in states]
-    return {way["Next"] for way in ways if "Next" in way}
+    """Without catches: they lead to the end, or to where other ways lead anyway.
+
+    A choice leads on as the routes say of the step before it, and of those that the call may run.
+    """
+    if STATES[name]["Type"] != "Choice":
+        return {STATES[name]["Next"]} if "Next" in STATES[name] else set()
+    found, left = set[str](), [before] if before in routes.STEPS else []
+    while left:
+        step = left.pop()
+        ways = {way.to for way in (*routes.AFTER.get(step, ()), *routes.RESUMED) if fits(step, way)}
+        left += [
+            to for to in ways - found if routes.STEPS.get(to) == routes.STEPS[before] and to != step
+        ]
+        found |= ways
+    return found
+
+
+def fits(step: str, way: routes.Way) -> bool:
+    """Whether the step may leave the job in the state: SealJob finds it in any."""
+    if step == routes.FIRST or way in routes.AFTER.get(step, ()):
+        return True
+    decided = {"DecideCommit": {JobState.COMMITTING}, routes.COUNTED: routes.BEHIND}
+    return step in decided and way.state in decided[step]
 
 
 def rounds_of(name: str) -> Iterator[tuple[str, ...]]:
@@ -118,9 +135,9 @@ def test_every_loop_of_the_machine_is_known() -> None:
     """Each has a wait, but those whose every round is a call that has used up its time."""
     loops = [way for name in STATES for way in rounds_of(name)]
     waits = {name for way in loops for name in way if STATES[name]["Type"] == "Wait"}
-    assert waits == {"WaitForLedger", "WaitForDestination", "WaitForNextRound", "WaitForUploads"}
+    assert waits == set(routes.WAITS)
     without = {name for way in loops for name in way if not waits.intersection(way)}
-    assert without == {"RemoveReplaced", "AllRemoved", "TidyUp", "AllTidy"}
+    assert without == {"RemoveReplaced", "TidyUp", "WhatIsLeft"}
     for name in waits:
         assert STATES[name]["SecondsPath"] == "$.pause"
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from s3commit.core.calls import routes
 from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.documents import plan
 from s3commit.core.documents.job_json import JOB_JSON, JobSpec
@@ -27,7 +28,6 @@ from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, 
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobDirectory
 from s3commit.core.formats.strict_json import digest
-from s3commit.core.jobs.guards import retrying_if_twin_won
 from s3commit.core.model.errors import (
     InvalidInputError,
     JobRefusedError,
@@ -48,7 +48,7 @@ from tests.engines.explorer.small import (
     State,
     own_files,
 )
-from tests.fakes.execution import REFUSING, ROUTES, STEPS, run_execution
+from tests.fakes.execution import COMPLETING, call, run_execution
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 COUNTED, ZOMBIE = "a0", "a1"
@@ -192,10 +192,14 @@ class Explorer:
         """Each move of an execution: one, or one for each unit that is left."""
         if not execution.step:
             return
-        self._restore(state)
-        if execution.step != "CompleteUploads":
-            yield self._step(execution)
+        if execution.step not in COMPLETING:
+            # A call may stop after each step. Where a move is one call to S3 or the ledger, others
+            # come in between anyway.
+            for goes_on in (True,) if self.rules.by_call else (True, False):
+                self._restore(state)
+                yield self._step(execution, goes_on=goes_on)
             return
+        self._restore(state)
         if execution.planned is None:
             execution = replace(execution, planned=self._units(execution.ticket))
         done = {one.unit for one in execution.results}
@@ -227,13 +231,11 @@ class Explorer:
         done = self._at(execution, execution.step, execution.ticket)
         return port.label(label), replace(done, results=results, unit=None)
 
-    def _step(self, execution: Execution) -> tuple[str, Execution]:
+    def _step(self, execution: Execution, *, goes_on: bool) -> tuple[str, Execution]:
         name, ticket = execution.step, execution.ticket
         port = Port(self, execution)
         try:
-            with retrying_if_twin_won(ticket):
-                ticket = STEPS[name](port.ports(), ticket)
-            following = ROUTES[name](ticket)
+            ticket, following = call(port.ports(), name, ticket, goes_on=goes_on)
         except Paused:
             return port.label(name), replace(execution, **port.known)
         except LostRaceError:
@@ -244,7 +246,7 @@ class Explorer:
             again = self._at(execution, name if execution.failures < 3 else "", ticket)
             return port.label(f"{name}: again"), replace(again, failures=execution.failures + 1)
         except (JobRefusedError, InvalidInputError) as error:
-            if name not in REFUSING:
+            if name not in routes.REFUSING:
                 raise
             ticket = replace(ticket, refusal=Failure(error.code, ""))
             return port.label(f"{name}: refused {error.code}"), self._at(
@@ -254,6 +256,7 @@ class Explorer:
 
     @staticmethod
     def _at(execution: Execution, step: str, ticket: Ticket) -> Execution:
+        step = routes.WAITS.get(step, "" if step in routes.ENDS.values() else step)
         return replace(execution, step=step, ticket=ticket, answers=(), told="")
 
     # States.

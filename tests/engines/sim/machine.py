@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from s3commit.core.calls import routes
 from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.commit.note_arrivals import note_job, note_manifest
 from s3commit.core.documents.pages import MAX_INDEX_BYTES, UNIT
 from s3commit.core.documents.ticket import Ticket, UnitResult
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, JobDirectory
-from s3commit.core.jobs.guards import retrying_if_twin_won
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -28,8 +28,10 @@ from tests.engines.sim.faults import Faults
 from tests.engines.sim.model import Job
 from tests.engines.sim.observer import Observer
 from tests.engines.sim.scheduler import Process, Scheduler, Violation
-from tests.fakes.execution import REFUSING, RETRIES, ROUTES, STEPS
+from tests.fakes.execution import COMPLETING, RETRIES, call
 from tests.fakes.faults import Crash
+
+CUT = 0.3  # of the calls stop after a step, as a large job's do
 
 
 @dataclass
@@ -104,11 +106,13 @@ class Machine:
     def _execution(self, job: Job, execution: str, gives_up: str) -> str:
         where = (job.directory.job_id, BUCKET, job.directory.prefix)
         ticket = Ticket(*where, execution=execution, gives_up=gives_up)
-        name = "SealJob"
-        while name:
+        name = routes.FIRST
+        while name not in routes.ENDS.values():
+            if name in routes.WAITS:
+                self.scheduler.sleep(float(ticket.pause or 5))
+                name = routes.WAITS[name]
             try:
-                ticket = self._tried(job, name, ticket)
-                following = ROUTES[name](ticket)
+                ticket, following = self._tried(job, name, ticket)
             except LostRaceError:
                 return "Superseded"
             except NeedsOperatorError as error:
@@ -116,29 +120,29 @@ class Machine:
                     raise Violation("progress", f"{execution} stops at {name}: {error}") from error
                 return "failed"  # until the page is there again
             except (JobRefusedError, InvalidInputError) as error:
-                if name not in REFUSING and job.intruder:
+                if name not in routes.REFUSING and job.intruder:
                     job.message = f"{name}: {error}"
                     return "failed"
-                if name not in REFUSING:
+                if name not in routes.REFUSING:
                     raise Violation("progress", f"{execution} failed at {name}: {error}") from error
                 ticket = replace(ticket, refusal=Failure(error.code, error.message))
                 following = "AbortJob"
             if self.faults.chance(0.02):
                 self.faults.strike("execution killed")
                 return "killed"
-            if ticket.pause or following == name:
-                self.scheduler.sleep(float(ticket.pause or 5))
+            if following == name:
+                self.scheduler.sleep(5.0)
             name = following
         return "ended"
 
-    def _tried(self, job: Job, name: str, ticket: Ticket) -> Ticket:
+    def _tried(self, job: Job, name: str, ticket: Ticket) -> tuple[Ticket, str]:
         """A step, tried again as the machine does; a try that is given up goes on unheard."""
         for number in range(RETRIES):
             label = f"{ticket.execution}/{name}" + (f"#{number + 1}" if number else "")
             body = (
                 partial(self._map, job, ticket, label)
-                if name == "CompleteUploads"
-                else partial(self._step, name, ticket)
+                if name in COMPLETING
+                else partial(call, self.ports, name, ticket, goes_on=not self.faults.chance(CUT))
             )
             begun = self.scheduler.steps
             child = self.scheduler.spawn(label, body, role="pipeline", job=job.name)
@@ -148,9 +152,9 @@ class Machine:
                 continue
             self.scheduler.join(child)
             if child.error is None:
-                if name == "TidyUp" and not child.result.page:
+                result: tuple[Ticket, str] = child.result
+                if result[1] in routes.ENDS.values():
                     self.observer.check_closed(job, begun)
-                result: Ticket = child.result
                 return result
             if not isinstance(child.error, TransientError | Crash):
                 raise child.error
@@ -159,17 +163,13 @@ class Machine:
             self.scheduler.sleep(2.0 * 2**number)
         raise TransientError("every try was given up")
 
-    def _step(self, name: str, ticket: Ticket) -> Ticket:
-        with retrying_if_twin_won(ticket):
-            return STEPS[name](self.ports, ticket)
-
-    def _map(self, job: Job, ticket: Ticket, label: str) -> Ticket:
+    def _map(self, job: Job, ticket: Ticket, label: str) -> tuple[Ticket, str]:
         """The Map: a worker a unit, all at once, each tried again."""
         try:
             stored = self.ports.store.get(BUCKET, ticket.plan, max_bytes=MAX_INDEX_BYTES)
             units = [UNIT.read(unit) for unit in json.loads(stored.body)]
         except (NotFoundError, AccessError, InvalidInputError):
-            return ticket
+            return ticket, routes.COUNTED
         workers = [
             self.scheduler.spawn(
                 f"{label}/{unit.number}",
@@ -183,7 +183,8 @@ class Machine:
         for worker in workers:
             if worker.error is not None:
                 raise worker.error
-        return replace(ticket, completed=tuple(worker.result for worker in workers))
+        completed = tuple(worker.result for worker in workers)
+        return replace(ticket, completed=completed), routes.COUNTED
 
     def _worker(self, complete: Callable[[], UnitResult]) -> UnitResult:
         for _ in range(4):

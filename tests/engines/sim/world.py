@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from s3commit.core.calls import run_call
 from s3commit.core.commit import acquire_destination as acquire
 from s3commit.core.commit import check_conditions as conditions
-from s3commit.core.commit import tidy_up
+from s3commit.core.commit import tidy_up, verify_manifests
 from s3commit.core.documents import commit_manifest, pages, plan, replace_list
-from s3commit.core.jobs import counted_manifests, listings, ownership
+from s3commit.core.jobs import counted_manifests, listings, names_free, ownership
 from s3commit.core.model import locks
 from s3commit.core.ports import clock
 from s3commit.core.ports.bundle import Ports
@@ -42,8 +43,9 @@ _SCALED: list[tuple[tuple[Any, ...], str, list[Any]]] = [
     ((pages,), "PAGES_AT_ONCE", [1, 32]),
     ((counted_manifests,), "MANIFESTS_AT_ONCE", [1, 128]),
     ((counted_manifests,), "SMALL_MANIFEST_BYTES", [10, 512 * 1024]),
-    ((listings, conditions), "PAGE", [1, 2, 1000]),
-    ((conditions,), "FILES_LOOKED_AT", [1, 20_000]),
+    ((listings, names_free), "PAGE", [1, 2, 1000]),
+    ((names_free,), "FILES_LOOKED_AT", [1, 20_000]),
+    ((run_call, verify_manifests), "FEW_FILES", [1, 10_000]),
     ((conditions,), "LISTED_AT_ONCE", [1, 10_000]),
     ((listings,), "RANGES", [2, 32]),
     ((replace_list, tidy_up), "DELETE_AT_ONCE", [1, 1000]),

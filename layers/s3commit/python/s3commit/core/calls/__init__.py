@@ -1,1 +1,1 @@
-"""Calls of a function that run several steps in a row (docs/adr/0039)."""
+"""The calls of the state machine's functions: which state follows which, and several in one."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 
 from s3commit.core.documents.partition_list import read_partitions
-from s3commit.core.documents.ticket import Ticket
+from s3commit.core.documents.ticket import UNKNOWN, Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.guards import planned_record, unless_overtaken
 from s3commit.core.jobs.idempotency import other_holder
@@ -59,19 +59,21 @@ def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
     the job has ended. Raises `JobRefusedError`: ``DESTINATION_BUSY`` for a job that has waited too
     long, ``OVERTAKEN`` for one that came too late, and as `other_holder`.
     """
-    record = planned_record(ports, ticket, JobState.SEALED)
+    record = planned_record(ports, ticket, JobState.SEALED, JobState.COMMITTING)
+    if record.state is JobState.COMMITTING:  # by a twin, which went on
+        return ticket.after(record)
     key = record.idempotency_key
     holder = other_holder(ports, record, key) if key is not None else None
     in_the_way = [holder] if holder else []
     if not in_the_way and record.conflict is not Conflict.APPEND:
         with unless_overtaken(ports, ticket, JobState.SEALED):
             reach = _reach(ports, record)
-        in_the_way = _lock(ports, record, _nodes(ports, record, reach))
+        record, in_the_way = _lock(ports, record, _nodes(ports, record, reach))
         if not in_the_way and record.requested_at:
             _refuse_overtaken(ports, record, reach)
     if in_the_way:
         return _wait(ports, ticket, record, in_the_way)
-    return replace(ticket, acquired=True, pause=0)
+    return replace(ticket.after(record), acquired=True)
 
 
 def _reach(ports: Ports, record: JobRecord) -> tuple[str, ...]:
@@ -88,7 +90,9 @@ def _nodes(ports: Ports, record: JobRecord, reach: tuple[str, ...]) -> tuple[str
     return (destination_node(record.destination),) if whole else reach
 
 
-def _lock(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRecord]:
+def _lock(
+    ports: Ports, record: JobRecord, nodes: tuple[str, ...]
+) -> tuple[JobRecord, list[JobRecord]]:
     """Lock the nodes; return some of the jobs that block it, none if the job may continue."""
     if record.locks and not covers(record.locks, nodes):
         raise JobRefusedError(
@@ -99,14 +103,14 @@ def _lock(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRe
         standing = ports.ledger.locks([*nodes, *nodes_above(nodes)])
         in_the_way = list(_holders(ports, record, standing)) or _earlier(ports, record, nodes)
         if in_the_way:
-            return in_the_way
+            return record, in_the_way
         try:
             record = ports.ledger.lock(record, nodes, now=ports.clock.now())
         except HeldError as error:
             raise TransientError(f"another job was faster: {error.message}") from error
     below = ports.ledger.locks_below(destination_node(record.destination))
     meet = (lock for lock in below if covers(record.locks, [lock.node]))
-    return list(islice(_holders(ports, record, meet), MAX_NAMED + 1))
+    return record, list(islice(_holders(ports, record, meet), MAX_NAMED + 1))
 
 
 def _earlier(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[JobRecord]:
@@ -243,9 +247,10 @@ def _wait(ports: Ports, ticket: Ticket, record: JobRecord, others: list[JobRecor
         tuple(sorted(other.ref for other in others)[:MAX_NAMED]),
     )
     if waits != record.waits or seconds(record.updated_at, now) >= WAITER_REFRESH_SECONDS:
-        ports.ledger.note(record, now=now, waits=waits)
+        record = ports.ledger.note(record, now=now, plan=record.plan, waits=waits)
+        ticket = replace(ticket, known=UNKNOWN)
     pause = min(max(SHORTEST_WAIT, int(waited) // 5), LONGEST_WAIT)
-    return replace(ticket, acquired=False, pause=pause)
+    return replace(ticket.after(record), acquired=False, pause=pause)
 
 
 def _waited(ports: Ports, record: JobRecord) -> float:

@@ -1,20 +1,30 @@
 """BeginPublish: every file of the plan is visible, or the job is rolled back."""
 
 from dataclasses import replace
+from functools import partial
+from typing import Final
 
 from s3commit.core.documents.pages import read_index
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.jobs.guards import own_record, unless_overtaken
 from s3commit.core.jobs.rounds import next_round
+from s3commit.core.jobs.to_publish import found_before
 from s3commit.core.model.errors import AccessError, NeedsOperatorError
 from s3commit.core.model.limits import DENIED_LOOKS, DENIED_PAUSE
 from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.parallel import together
+
+# Where a twin may have taken the job, which went on.
+_BY_A_TWIN: Final = (
+    *(JobState.PUBLISHING, JobState.COMMITTED),
+    *(JobState.ROLLING_BACK, JobState.ROLLED_BACK),
+)
 
 
-def begin_publish(ports: Ports, ticket: Ticket) -> tuple[Ticket, JobRecord]:
+def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     """COMMITTING→PUBLISHING if every unit of the plan was counted complete, exactly once.
 
     If files are lost, COMMITTING→ROLLING_BACK instead. If units are missing, the job stays
@@ -23,10 +33,16 @@ def begin_publish(ports: Ports, ticket: Ticket) -> tuple[Ticket, JobRecord]:
     `NeedsOperatorError` if the plan is missing, or the machine could not read it, or if there is no
     index of the files to remove: no repetition helps, and nothing is undone for it.
     """
-    after_a_twin = (JobState.PUBLISHING, JobState.COMMITTED, JobState.ROLLING_BACK)
-    record = own_record(ports, ticket, JobState.COMMITTING, *after_a_twin)
+    is_all = ticket.replaces or not ticket.few
+    record, found = together(
+        ports.parallel,
+        partial(own_record, ports, ticket, JobState.COMMITTING, *_BY_A_TWIN),
+        # PublishSuccess follows in the same call.
+        lambda: None if is_all else found_before(ports, ticket),
+    )
+    ticket = replace(ticket, known=replace(ticket.known, found=found))
     if record.state is not JobState.COMMITTING:  # a repetition after a lost response
-        return ticket.after(record), record
+        return ticket.after(record)
     plan = record.planned
     if plan.units and not ticket.completed:
         raise NeedsOperatorError(
@@ -36,18 +52,17 @@ def begin_publish(ports: Ports, ticket: Ticket) -> tuple[Ticket, JobRecord]:
         )
     lost = sum(result.lost for result in ticket.completed)
     if lost:
-        return _miss(ports, ticket, record, lost), record
+        return _miss(ports, ticket, record, lost)
     # No unit can have more files visible than it has, so the sum says it of each.
     counted = sorted(result.unit for result in ticket.completed)
     visible = sum(result.files for result in ticket.completed)
     if counted != list(range(plan.units)) or visible != plan.files:
-        return _again(ports, ticket, record), record
+        return _again(ports, ticket, record)
     if ticket.replaces and record.replaced is not None:
         with unless_overtaken(ports, ticket, JobState.COMMITTING):
             # Not published without it: from there on nothing is undone.
             read_index(ports.store, ticket.directory.of_replaced, record.replaced.sha256)
-    record = ports.ledger.advance(record, JobState.PUBLISHING, now=ports.clock.now())
-    return ticket.after(record), record
+    return ticket.after(ports.ledger.advance(record, JobState.PUBLISHING, now=ports.clock.now()))
 
 
 def _again(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:

@@ -1,16 +1,14 @@
 """CheckConditions: conditions and policy against what is at the destination."""
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import Final
 
-from s3commit.core.documents.job_json import JobSpec, read_spec, refuse_changed
-from s3commit.core.documents.pages import Unit, in_groups, read_index, whole_pages
+from s3commit.core.documents.job_json import refuse_changed
+from s3commit.core.documents.pages import in_groups
 from s3commit.core.documents.partition_list import read_partitions
-from s3commit.core.documents.plan import files_of_unit, planned_files
 from s3commit.core.documents.replace_list import write_replaced
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import (
@@ -20,17 +18,21 @@ from s3commit.core.formats.layout import (
     is_inner_marker,
     owner_of,
 )
-from s3commit.core.jobs.guards import planned_record, refusing_unreadable, unless_overtaken
-from s3commit.core.jobs.listings import PAGE, list_objects
+from s3commit.core.jobs.guards import (
+    known_spec,
+    planned_record,
+    refusing_unreadable,
+    unless_overtaken,
+)
+from s3commit.core.jobs.names_free import taken_name
 from s3commit.core.jobs.replaced import MOST_MARKERS, Appends, existing_files, markers_to_remove
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.limits import FILES_LOOKED_AT
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject, listed_at
-from s3commit.core.ports.parallel import in_order, together
+from s3commit.core.ports.parallel import together
 from s3commit.core.undo.job import judge_undo
 
 LISTED_AT_ONCE: Final = 10_000  # files, between two readings of the appends beside the job
@@ -43,19 +45,20 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
     replace list of a job that replaces. Raises `JobRefusedError` with the figure that failed it.
     """
     directory = ticket.directory
-    read = partial(_keys, ports, directory)
     with unless_overtaken(ports, ticket, JobState.SEALED):
         with refusing_unreadable(ports, directory):
-            record, spec, few = together(
+            record, spec = together(
                 ports.parallel,
                 partial(planned_record, ports, ticket, JobState.SEALED, JobState.COMMITTING),
-                partial(read_spec, ports, directory),
-                partial(in_order, ports.parallel, read, whole_pages(ticket.few)),
+                partial(known_spec, ports, ticket),
             )
-        if record.state is JobState.COMMITTING:  # by a twin of SealJob, which went on
+        if record.state is JobState.COMMITTING:  # by a twin, which went on
             return ticket.after(record)
         refuse_changed(spec, record)
-        refuse_taken(ports, spec, record, few)
+        failed = spec.conditions.failed(record.planned.files, record.planned.rows)
+        if failed:
+            raise JobRefusedError(failed, code="CONDITION_FAILED")
+        _refuse_taken(ports, ticket, record)
         if record.conflict is Conflict.FAIL:
             files = (one.key for one in existing_files(ports, directory, record))
             found = next(chain(_at_directories(ports, directory, record), files), None)
@@ -91,66 +94,19 @@ def _at_directories(ports: Ports, directory: JobDirectory, record: JobRecord) ->
             yield found.key
 
 
-def _keys(ports: Ports, directory: JobDirectory, page: Unit) -> list[str]:
-    """The keys of a page of the plan, in order."""
-    return sorted([file.key for file in files_of_unit(ports.store, directory, page)])
+def _refuse_taken(ports: Ports, ticket: Ticket, record: JobRecord) -> None:
+    """No object has the key of one of the job's files (I5).
 
-
-def refuse_taken(ports: Ports, spec: JobSpec, record: JobRecord, few: list[list[str]]) -> None:
-    """The job's own conditions hold, and no object has the key of one of its files (I5).
-
-    So an object that has it after the decision is the job's, and a roll back may delete it. ``few``
-    are the keys of a small plan, page by page. Raises `JobRefusedError`.
+    So an object that has it after the decision is the job's, and a roll back may delete it.
     """
-    directory = JobDirectory.of(record)
-    failed = spec.conditions.failed(record.planned.files, record.planned.rows)
-    if failed:
-        raise JobRefusedError(failed, code="CONDITION_FAILED")
-    if record.planned.files > FILES_LOOKED_AT and not few:
-        taken = _listed(ports, directory, record)
-    else:
-        pages: Iterable[list[str] | Unit] = few or whole_pages(
-            read_index(ports.store, directory, record.planned.sha256)
-        )
-        taken = chain.from_iterable(ports.parallel(partial(_planned, ports, directory), pages))
-    key = next(taken, None)
-    if key is not None:
+    known = ticket.known
+    key = taken_name(ports, record, known.keys) if known.taken is None else known.taken
+    if key:
         raise JobRefusedError(
             f"{key[:200]!r} already exists with the name of a file of this job: write the data"
             " again with a new job ID",
             code="NAME_TAKEN",
         )
-
-
-def _listed(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
-    """As `_planned`, of all pages: few keys of a listing of the destination carry the job's id."""
-    prefixes = (directory.destination.prefix,)
-    named = {
-        listed.key
-        for listed in list_objects(ports, directory.bucket, prefixes)
-        if owner_of(listed.key) == directory.job_id
-    }
-    files = planned_files(ports, directory, record) if named else ()
-    return (file.key for file in files if file.key in named)
-
-
-def _planned(ports: Ports, directory: JobDirectory, page: list[str] | Unit) -> list[str]:
-    """The keys of a page of the plan that an object has.
-
-    Requests: a GET for the page, unless its keys are given, and a listing; where a page of the
-    listing does not reach as far as the files, a listing for each of the others.
-    """
-    keys = _keys(ports, directory, page) if isinstance(page, Unit) else page
-    if not keys:
-        return []
-    prefix = directory.destination.prefix
-    listing = ports.store.list(directory.bucket, prefix, after=keys[0][:-1])
-    listed = [one.key for one in islice(listing, PAGE)]
-    taken = set(keys).intersection(listed)
-    if len(listed) == PAGE:
-        unseen = keys[bisect_right(keys, listed[-1]) :]
-        taken.update([key for key in unseen if listed_at(ports.store, directory.bucket, key)])
-    return sorted(taken)
 
 
 def _replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[ListedObject]:

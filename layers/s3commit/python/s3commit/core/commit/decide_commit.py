@@ -7,7 +7,6 @@ from s3commit.core.documents.ticket import Ticket
 from s3commit.core.jobs.guards import planned_record
 from s3commit.core.jobs.healing import refuse_above
 from s3commit.core.model.destination import Conflict
-from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import LostRaceError
@@ -24,10 +23,12 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     (``LEDGER_RESTORED``) if the table was restored from a backup: a job that has locks there may
     have lost them since; and as `refuse_unfit`, `refuse_above`.
     """
+    # A job without locks has none to lose: who has looked in this call does not look again.
+    is_known = ticket.known.is_healed and ticket.known.is_unnoted
     record, healing = together(
         ports.parallel,
         partial(planned_record, ports, ticket, JobState.SEALED, JobState.COMMITTING),
-        partial(ports.ledger.healing, ticket.bucket, now=ports.clock.now()),
+        lambda: is_known or ports.ledger.healing(ticket.bucket, now=ports.clock.now()),
     )
     if record.state is JobState.COMMITTING:
         put_decision(ports, record)
@@ -36,17 +37,10 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     is_locked = record.conflict is Conflict.APPEND or bool(record.locks)
     if not (is_checked and is_locked):
         raise LostRaceError(f"job {ticket.job_id} has no replace list or lock", record)
-    if healing.unread and record.conflict is not Conflict.APPEND:
+    if record.conflict is not Conflict.APPEND and healing.unread:
         refuse_above(ports, record, healing.unread)
     refuse_unfit(record, ports.clock.now())
-    return ticket.after(decide(ports, record))
-
-
-def decide(ports: Ports, record: JobRecord, plan: PlanFacts | None = None) -> JobRecord:
-    """The decided record, in the ledger, with ``plan`` if given, and in S3.
-
-    Raises `LostRaceError`, `HeldError`.
-    """
+    plan = record.plan if ticket.known.is_unnoted else None
     decided = ports.ledger.decide(record, now=ports.clock.now(), plan=plan)
     put_decision(ports, decided)
-    return decided
+    return ticket.after(decided)

@@ -2,33 +2,24 @@
 
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
 
 from s3commit.core.documents.commit_manifest import SUCCESS_FILES, publish_manifest
-from s3commit.core.documents.decision_json import note_end, note_publishing, stored_decision
+from s3commit.core.documents.decision_json import note_end, note_publishing
 from s3commit.core.documents.pendingset import PendingFile
-from s3commit.core.documents.plan import files_of_few, planned_files
-from s3commit.core.documents.success_marker import encode_success, read_success
-from s3commit.core.documents.ticket import Ticket
-from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.documents.plan import planned_files
+from s3commit.core.documents.success_marker import encode_success
+from s3commit.core.documents.ticket import Found, Marker, Ticket
 from s3commit.core.jobs.conclusion import conclude
-from s3commit.core.jobs.guards import own_record, unless_overtaken
+from s3commit.core.jobs.guards import known_record, own_record, unless_overtaken
 from s3commit.core.jobs.idempotency import free_key, note_key
 from s3commit.core.jobs.lost_lists import has_plan, is_given_up, told
-from s3commit.core.model.errors import (
-    AccessError,
-    InvalidInputError,
-    NotFoundError,
-    PreconditionError,
-)
+from s3commit.core.jobs.to_publish import found_before, marker
+from s3commit.core.model.errors import NotFoundError, PreconditionError
 from s3commit.core.model.limits import LONGEST_MARKER_PAUSE, MARKER_PAUSE, MARKER_ROUNDS
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import StoredObject, listed_at
 from s3commit.core.ports.parallel import together
-
-_Seen = tuple[str | None, str | None]  # a marker's etag, and its job
 
 
 def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
@@ -36,32 +27,13 @@ def publish_success(ports: Ports, ticket: Ticket) -> Ticket:
     with unless_overtaken(ports, ticket, JobState.PUBLISHING, JobState.COMMITTED):
         record, found = together(
             ports.parallel,
-            partial(own_record, ports, ticket, JobState.PUBLISHING, JobState.COMMITTED),
-            partial(read, ports, ticket),
+            partial(known_record, ports, ticket, JobState.PUBLISHING, JobState.COMMITTED),
+            lambda: ticket.known.found or found_before(ports, ticket),
         )
-    return publish(ports, ticket, record, found)
+    return _publish(ports, ticket, record, found)
 
 
-class Found(NamedTuple):
-    """The reads that do not depend on the record, made beside it."""
-
-    few: list[PendingFile]
-    decision: StoredObject | None
-    marker: _Seen
-
-
-def read(ports: Ports, ticket: Ticket) -> Found:
-    """Requests: all side by side."""
-    found = together(
-        ports.parallel,
-        partial(files_of_few, ports, ticket),
-        partial(stored_decision, ports, ticket.directory),
-        partial(_marker, ports, ticket.directory),
-    )
-    return Found(*found)
-
-
-def publish(ports: Ports, ticket: Ticket, record: JobRecord, found: Found) -> Ticket:
+def _publish(ports: Ports, ticket: Ticket, record: JobRecord, found: Found) -> Ticket:
     """Publish a job in PUBLISHING; of one that is COMMITTED write the result."""
     if record.state is JobState.PUBLISHING:
         # Others act on the commit from here on: it stays, even if the ledger is lost.
@@ -97,7 +69,7 @@ def _list_files(
 
 
 def _put_marker(
-    ports: Ports, ticket: Ticket, record: JobRecord, names: list[str], seen: _Seen
+    ports: Ports, ticket: Ticket, record: JobRecord, names: list[str], seen: Marker
 ) -> None:
     """Put ``_SUCCESS`` on condition that it replaces the very marker that was ``seen`` (I9).
 
@@ -108,7 +80,7 @@ def _put_marker(
     directory = ticket.directory
     body = encode_success(record, names, ports.clock.now())
     for lost in range(MARKER_ROUNDS):
-        etag, job_id = _marker(ports, directory) if lost else seen
+        etag, job_id = marker(ports, directory) if lost else seen
         if job_id == record.job_id:
             return
         if lost:
@@ -123,18 +95,3 @@ def _put_marker(
             continue
         return
     # Whoever writes over it, or removes it, all the time might as well do so a moment later (I12).
-
-
-def _marker(ports: Ports, directory: JobDirectory) -> _Seen:
-    """The etag of the object at ``_SUCCESS``, and the job that it names, if it is a marker.
-
-    By whomever it was put, it keeps no job from its end (I12): of one that is too large, archived,
-    or encrypted with a key of others, a listing has the etag.
-    """
-    try:
-        return read_success(ports.store, directory.bucket, directory.success)
-    except NotFoundError:
-        return None, None
-    except (InvalidInputError, AccessError):
-        listed = listed_at(ports.store, directory.bucket, directory.success)
-        return listed.etag if listed else None, None

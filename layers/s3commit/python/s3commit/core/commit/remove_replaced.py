@@ -11,7 +11,7 @@ from s3commit.core.documents.plan import files_of_few, planned_files
 from s3commit.core.documents.replace_list import decode_replaced
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.jobs.guards import own_record, unless_overtaken
+from s3commit.core.jobs.guards import known_record, unless_overtaken
 from s3commit.core.jobs.lost_lists import is_given_up
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -30,10 +30,12 @@ def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:
     directory = ticket.directory
     record, decision, few = together(
         ports.parallel,
-        partial(own_record, ports, ticket, JobState.PUBLISHING),
+        partial(known_record, ports, ticket, JobState.PUBLISHING, JobState.COMMITTED),
         partial(stored_decision, ports, directory),
         partial(files_of_few, ports, ticket),
     )
+    if record.state is JobState.COMMITTED:  # by a twin, which went on
+        return replace(ticket.after(record), page=0)
     if record.replaced is None or not record.replaced.files or is_given_up(record):
         return replace(ticket, page=0)
     with unless_overtaken(ports, ticket, JobState.PUBLISHING):

@@ -10,7 +10,7 @@ from s3commit.core.documents.pendingset import PendingFile, expected_etag
 from s3commit.core.documents.plan import files_of_unit
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.jobs.conclusion import conclude
-from s3commit.core.jobs.guards import own_record, unless_overtaken
+from s3commit.core.jobs.guards import known_record, unless_overtaken
 from s3commit.core.jobs.lost_lists import has_plan, is_given_up, told
 from s3commit.core.jobs.ownership import abort, abort_uploads
 from s3commit.core.jobs.rounds import next_round
@@ -32,7 +32,7 @@ def roll_back(ports: Ports, ticket: Ticket) -> Ticket:
     ROLLING_BACK, and the caller comes again. Raises `AccessError` where deleting a file is denied,
     and as `read_index`: the step resumes there when that is fixed.
     """
-    record = own_record(ports, ticket, JobState.ROLLING_BACK, JobState.ROLLED_BACK)
+    record = known_record(ports, ticket, JobState.ROLLING_BACK, JobState.ROLLED_BACK)
     if record.state is JobState.ROLLING_BACK:
         time = CallTime(ports.clock)
         if is_given_up(record) and not has_plan(ports, record):

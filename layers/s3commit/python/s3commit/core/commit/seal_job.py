@@ -1,12 +1,12 @@
 """SealJob: the first step of every execution, of those too that resume a job."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from s3commit.core.documents.decision_json import read_decision
 from s3commit.core.documents.job_json import JobSpec, read_spec
 from s3commit.core.documents.request_json import AbortRequest, CommitRequest, read_request
-from s3commit.core.documents.ticket import Ticket
+from s3commit.core.documents.ticket import Known, Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.jobs.guards import refusing_unreadable
@@ -35,16 +35,7 @@ _UNDECIDED = frozenset({JobState.OPEN, JobState.SEALED, JobState.ABORTING, JobSt
 _Documents = tuple[CommitRequest | AbortRequest, JobSpec | InvalidInputError, bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A job's request, as its client's documents had it when this call sealed it."""
-
-    record: JobRecord
-    spec: JobSpec
-    request: CommitRequest
-
-
-def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
+def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
     """Take the job over and, if it is OPEN, fix what its request says: SEALED or ABORTING.
 
     A job in a later state stays in it; the caller resumes from there. A person may abort one that
@@ -52,9 +43,9 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     generation, so the ledger refuses what an earlier execution still tries. An execution takes over
     once: a repeated or late call of its own must not fence it off. While an empty ledger is healed
     nothing is done, and the ticket has the pause before the step comes again. The documents are
-    handed on if it is this call that has sealed the job. Raises `LostRaceError` if another one
-    takes over at the same time, or if the job is forgotten, `NeedsOperatorError` if a decided job
-    is ``OUTSIDE_PREFIXES``, and as `heal`.
+    known to the step that follows. Raises `LostRaceError` if another one takes over at the same
+    time, or if the job is forgotten, `NeedsOperatorError` if a decided job is
+    ``OUTSIDE_PREFIXES``, and as `heal`.
     """
     directory = ticket.directory
     pause, found, documents = together(
@@ -65,7 +56,8 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
         partial(_read_documents, ports, directory),
     )
     if pause:
-        return replace(ticket, pause=pause), None
+        return replace(ticket, pause=pause)
+    ticket = replace(ticket, known=_known(documents))
     # It may have been brought back by the healing since the first look.
     record = found or record_of(ports, directory) or _opened(ports, directory, documents)
     outside = _outside(ports, directory)
@@ -76,7 +68,7 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
             code=outside.code,
         )
     if record.state in ENDED:
-        return ticket.after(record), None
+        return ticket.after(record)
     if record.state is JobState.OPEN and not ticket.gives_up:
         return _seal(ports, ticket, record, documents)
     if record.execution != ticket.execution or not ticket.execution:
@@ -91,12 +83,23 @@ def seal_job(ports: Ports, ticket: Ticket) -> tuple[Ticket, Asked | None]:
     if why and record.state in {JobState.OPEN, JobState.SEALED}:
         now = ports.clock.now()
         record = ports.ledger.advance(record, JobState.ABORTING, now=now, failure=why)
-    return ticket.after(record), None
+    return ticket.after(record)
+
+
+def _known(documents: _Documents | S3CommitError) -> Known:
+    if isinstance(documents, S3CommitError):
+        return Known(is_healed=True)
+    request, spec, _ = documents
+    return Known(
+        spec=None if isinstance(spec, InvalidInputError) else spec,
+        request=request if isinstance(request, CommitRequest) else None,
+        is_healed=True,
+    )
 
 
 def _seal(
     ports: Ports, ticket: Ticket, record: JobRecord, documents: _Documents | S3CommitError
-) -> tuple[Ticket, Asked | None]:
+) -> Ticket:
     """Take an OPEN job over and fix what its request says, by one write."""
     judged: Failure | tuple[JobSpec, CommitRequest]
     if isinstance(documents, InvalidInputError | JobRefusedError):
@@ -115,11 +118,10 @@ def _seal(
         execution=None if own else ticket.execution,
     )
     if isinstance(judged, Failure):
-        return ticket.after(advance(JobState.ABORTING, failure=judged)), None
-    spec, request = judged
+        return ticket.after(advance(JobState.ABORTING, failure=judged))
+    _, request = judged
     put_at = max(request.put_at, record.opened_at) if request.put_at else ""
-    record = advance(JobState.SEALED, requested_at=put_at)
-    return ticket.after(record), Asked(record, spec, request)
+    return ticket.after(advance(JobState.SEALED, requested_at=put_at))
 
 
 def _read_documents(ports: Ports, directory: JobDirectory) -> _Documents | S3CommitError:

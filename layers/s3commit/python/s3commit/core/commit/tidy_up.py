@@ -5,7 +5,7 @@ from functools import partial
 
 from s3commit.core.documents.pages import in_groups
 from s3commit.core.documents.ticket import Ticket
-from s3commit.core.jobs.guards import own_record
+from s3commit.core.jobs.guards import known_record
 from s3commit.core.jobs.ownership import abort_uploads
 from s3commit.core.model.limits import DELETE_AT_ONCE
 from s3commit.core.model.states import ENDED, JobState
@@ -23,7 +23,7 @@ def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     the ticket is not 0 the caller comes again: there are more than a call has time for.
     """
     time = CallTime(ports.clock)
-    record = own_record(ports, ticket, *ENDED)
+    record = known_record(ports, ticket, *ENDED)
     store, directory = ports.store, ticket.directory
     # Listed first: a manifest that comes later names uploads that were not aborted here, and it is
     # all that its own event finds them by.

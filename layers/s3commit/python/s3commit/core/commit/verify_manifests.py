@@ -1,14 +1,14 @@
 """VerifyManifests: is every counted file really there to be completed? Then the plan."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from s3commit.core.documents.commit_manifest import MAX_COMMITS_BYTES, MAX_LINE_BYTES, listed_bytes
-from s3commit.core.documents.job_json import JOB_CHANGED, JobSpec, read_spec, refuse_changed
-from s3commit.core.documents.pages import Unit, whole_pages
+from s3commit.core.documents.job_json import JOB_CHANGED, JobSpec, refuse_changed
+from s3commit.core.documents.pages import Unit, in_groups, whole_pages
 from s3commit.core.documents.partition_list import write_partitions
 from s3commit.core.documents.pendingset import PendingFile, PendingSet
 from s3commit.core.documents.plan import files_of_unit, write_plan
@@ -17,20 +17,31 @@ from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory, is_copy, partition_of
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.jobs.counted_manifests import counted_manifests
-from s3commit.core.jobs.guards import own_record, refusing_unreadable, unless_overtaken
+from s3commit.core.jobs.guards import (
+    known_record,
+    known_spec,
+    refusing_unreadable,
+    unless_overtaken,
+)
 from s3commit.core.jobs.listings import PAGE, list_uploads
+from s3commit.core.jobs.names_free import taken_name
 from s3commit.core.jobs.ownership import is_older
 from s3commit.core.jobs.replaced import MAX_NAMES
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError
-from s3commit.core.model.limits import MAX_JOB_FILES, MAX_TOTAL_BYTES, UNITS_OF_A_JOB
+from s3commit.core.model.limits import (
+    FEW_FILES,
+    MAX_JOB_FILES,
+    MAX_TOTAL_BYTES,
+    PAGE_FILES,
+    UNITS_OF_A_JOB,
+)
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.parallel import together
 
 SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest
-FEW_FILES: Final = 10_000  # of so many all keys are kept, about 10 MB at the most
 
 
 @dataclass(slots=True)
@@ -104,35 +115,37 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
     with refusing_unreadable(ports, directory):
         record, spec, request = together(
             ports.parallel,
-            partial(own_record, ports, ticket, JobState.SEALED, JobState.COMMITTING),
-            partial(read_spec, ports, directory),
-            partial(read_request, ports, directory),
+            partial(known_record, ports, ticket, JobState.SEALED, JobState.COMMITTING),
+            partial(known_spec, ports, ticket),
+            lambda: ticket.known.request or read_request(ports, directory),
         )
-    if record.state is JobState.COMMITTING:  # by a twin of SealJob, which went on
+    if record.state is JobState.COMMITTING:  # by a twin, which went on
         return replace(ticket.after(record), acquired=True)
     refuse_changed(spec, record)
     if not isinstance(request, CommitRequest):
         raise JobRefusedError("the request has changed to an abort", code="REQUEST_CHANGED")
-    plan, few = verify(ports, ticket, record, spec, request)
-    record = ports.ledger.note(record, now=ports.clock.now(), plan=plan)
-    needs_nothing = record.conflict is Conflict.APPEND and record.idempotency_key is None
-    return replace(ticket.after(record), few=few, acquired=needs_nothing)
+    plan, few, looked = _verify(ports, ticket, record, spec, request)
+    is_append = record.conflict is Conflict.APPEND
+    if is_append:  # others need not know what it writes: the decision notes the plan
+        record = replace(record, plan=plan)
+    else:
+        record = ports.ledger.note(record, now=ports.clock.now(), plan=plan)
+    after = ticket.after(record)
+    return replace(
+        after,
+        few=few,
+        acquired=is_append and record.idempotency_key is None,
+        known=replace(after.known, is_unnoted=is_append, **looked),
+    )
 
 
-def verify(
-    ports: Ports,
-    ticket: Ticket,
-    record: JobRecord,
-    spec: JobSpec,
-    request: CommitRequest,
-    *,
-    judge: Callable[[PlanFacts, list[str]], object] | None = None,
-) -> tuple[PlanFacts, tuple[Unit, ...]]:
+def _verify(
+    ports: Ports, ticket: Ticket, record: JobRecord, spec: JobSpec, request: CommitRequest
+) -> tuple[PlanFacts, tuple[Unit, ...], dict[str, Any]]:
     """Judge what the ``request`` counts and write the plan; the ledger does not change.
 
-    Returns the plan, as the ledger is to have it, and its units if they are few.
-    ``judge`` is called beside the last puts, with the plan's counts and, for a job of at most
-    `FEW_FILES`, all keys in order.
+    Returns the plan, as the ledger is to have it, its units if they are few, and what else the call
+    knows then. Of a small job that locks nothing, CheckConditions need not look for the keys again.
     """
     directory = ticket.directory
     if request.job_sha256 not in {"", spec.sha256}:
@@ -148,25 +161,26 @@ def verify(
     manifests = counted_manifests(ports, directory, request.attempts)
     files = found.files(directory, manifests, is_undo=bool(record.undoes))
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
-    partitions = ""
+    partitions, looked = "", dict[str, Any]()
+
+    def look() -> None:
+        looked["taken"] = taken_name(ports, record, looked["keys"])
 
     def beside() -> None:
         nonlocal partitions
         if by_partition:
             partitions = write_partitions(ports, directory, found.partitions)
-        calls: list[Callable[[], object]] = [
-            partial(_find_uploads, ports, directory, found, record.opened_at)
-        ]
-        if judge is not None:
-            keys = sorted(found.sample) if total <= FEW_FILES else []
-            calls.append(partial(judge, found.counts(), keys))
-        together(ports.parallel, *calls)
+        find = partial(_find_uploads, ports, directory, found, record.opened_at)
+        is_looking = total <= FEW_FILES and record.conflict is Conflict.APPEND
+        if total <= FEW_FILES:
+            looked["keys"] = [*in_groups(sorted(found.sample), PAGE_FILES)]
+        together(ports.parallel, find, *[look] * is_looking)
 
     with unless_overtaken(ports, ticket, JobState.SEALED):
         sha256, units = write_plan(ports, directory, files, total=total, beside=beside)
         _refuse_missing_uploads(ports, directory, found.uploads, units)
     plan = replace(found.counts(), sha256=sha256, units=len(units), partitions=partitions)
-    return plan, (tuple(units) if len(units) <= UNITS_OF_A_JOB else ())
+    return plan, (tuple(units) if len(units) <= UNITS_OF_A_JOB else ()), looked
 
 
 def _refuse_more(files: int, size: int = 0, names: int = 0, listed: int = 0) -> None:

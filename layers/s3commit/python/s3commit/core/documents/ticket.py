@@ -6,10 +6,13 @@ Small and bounded, whatever the job's size: everything else is read from S3 and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Final, NamedTuple
 
+from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.documents.pages import Unit
+from s3commit.core.documents.pendingset import PendingFile
+from s3commit.core.documents.request_json import CommitRequest
 from s3commit.core.formats.codec import Codec, Form
 from s3commit.core.formats.layout import JobDirectory, parse_directory
 from s3commit.core.formats.refusal import parse_refusal
@@ -20,6 +23,39 @@ from s3commit.core.model.limits import UNITS_OF_A_JOB
 from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.objects import StoredObject
+
+Marker = tuple[str | None, str | None]  # the etag of what is at ``_SUCCESS``, and its job
+
+
+class Found(NamedTuple):
+    """The objects that were there before; ``few`` are the files of a small job."""
+
+    few: list[PendingFile]
+    decision: StoredObject | None
+    marker: Marker
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The facts that a call has read or written itself: its later steps do not read them again.
+
+    The ledger lacks the plan of ``record`` while it ``is_unnoted``: the decision notes it. ``keys``
+    are those of a small plan, page by page; ``taken`` is one that an object has, empty if none
+    has. ``is_healed``: the ledger was whole in this call.
+    """
+
+    record: JobRecord | None = None
+    is_unnoted: bool = False
+    spec: JobSpec | None = None
+    request: CommitRequest | None = None
+    keys: list[list[str]] | None = None
+    taken: str | None = None
+    is_healed: bool = False
+    found: Found | None = None
+
+
+UNKNOWN: Final = Known()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +72,10 @@ class Ticket:
     ``plan`` is the key of the plan's index. ``page`` is where a step that hands over to another
     call resumes: RemoveReplaced with that page of the replace list, RollBack of the plan; of
     TidyUp only whether it does. ``looks`` counts the rounds in which completions were denied.
-    ``event`` is what AnnounceOutcome sends. ``gives_up``: a person gives the job up, unless it is
+    ``event`` is what the last state sends. ``gives_up``: a person gives the job up, unless it is
     decided, and says why; with ``lists_lost`` a decided one too, if a list of it is lost.
-    ``requested_by`` is the principal that put the request, by S3's event.
+    ``requested_by`` is the principal that put the request, by S3's event. ``known`` never leaves
+    its call.
     """
 
     job_id: JobId
@@ -66,6 +103,12 @@ class Ticket:
     gives_up: Annotated[str, SPARSE] = ""
     lists_lost: Annotated[bool, SPARSE] = False
     requested_by: Annotated[str, SPARSE] = ""
+    known: Known = field(default=UNKNOWN, repr=False, compare=False)
+
+    @property
+    def is_one_unit(self) -> bool:
+        """True of a job that one call completes."""
+        return len(self.few) == 1
 
     @property
     def directory(self) -> JobDirectory:
@@ -92,6 +135,7 @@ class Ticket:
             outcome=record.state if record.state in ENDED else "",
             code=record.failure.code if record.failure else "",
             pause=0,
+            known=replace(self.known, record=record),
         )
 
 
@@ -148,6 +192,7 @@ def _refusal(caught: Any) -> Failure:
 _TICKET: Final = Codec(
     Ticket,
     "ticket",
-    # The machine passes the event on as it is, and no step reads it.
-    forms={"refusal": Form(_refusal), "event": Form(lambda _: None)},
+    # No step reads the event.
+    forms={"refusal": Form(_refusal), "event": Form(lambda event: event)},
+    unwritten={"known": UNKNOWN},
 )

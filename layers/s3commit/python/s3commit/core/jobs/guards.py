@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from s3commit.core.documents.job_json import JobSpec, read_spec
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.record import record_of
@@ -26,18 +27,31 @@ def own_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobRecord:
 
     Raises `LostRaceError` otherwise: another execution has taken over the job, this one must stop.
     """
-    record = record_of(ports, ticket.directory)
+    return _own(ticket, record_of(ports, ticket.directory), expected)
+
+
+def known_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobRecord:
+    """As `own_record`, by what the call knows: each write asks the ledger again."""
+    return _own(ticket, ticket.known.record or record_of(ports, ticket.directory), expected)
+
+
+def known_spec(ports: Ports, ticket: Ticket) -> JobSpec:
+    """``_job.json``, as the call has read it. Raises as `read_spec`."""
+    return ticket.known.spec or read_spec(ports, ticket.directory)
+
+
+def _own(ticket: Ticket, record: JobRecord | None, expected: tuple[JobState, ...]) -> JobRecord:
     if record is None or record.generation != ticket.generation or record.state not in expected:
         raise LostRaceError(f"job {ticket.job_id} has moved on without this execution", record)
     return record
 
 
 def planned_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobRecord:
-    """As `own_record`, if the plan too is the one that this execution has verified.
+    """As `known_record`, if the plan too is the one that this execution has verified.
 
     Raises `LostRaceError`.
     """
-    record = own_record(ports, ticket, *expected)
+    record = known_record(ports, ticket, *expected)
     if record.plan is None or ticket.directory.index(record.plan.sha256) != ticket.plan:
         raise LostRaceError(f"job {ticket.job_id} has another plan than this execution", record)
     return record

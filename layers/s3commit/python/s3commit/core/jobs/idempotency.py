@@ -34,7 +34,6 @@ from s3commit.core.model.outcome import ALREADY_COMMITTED
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.ledger import HeldError
 from s3commit.core.ports.objects import ObjectReader
 from s3commit.core.ports.parallel import together
 
@@ -101,14 +100,6 @@ def _is_new(store: ObjectReader, job: JobDirectory, owner: str | None) -> bool:
             header = read_commit_header(store, JobDirectory(job.destination, owner))
             return not header.undoes and not (header.replaced and header.replaced.files)
     return False
-
-
-def refuse_held(ports: Ports, record: JobRecord) -> None:
-    """Raise `HeldError` if another job has the job's key, and as `other_holder`."""
-    key = record.idempotency_key
-    holder = other_holder(ports, record, key) if key is not None else None
-    if holder is not None:
-        raise HeldError(f"job {holder.job_id} has the idempotency key of job {record.job_id}")
 
 
 def _refusal(record: JobRecord, holder: KeyHolder) -> JobRefusedError:

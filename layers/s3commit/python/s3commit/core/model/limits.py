@@ -25,6 +25,9 @@ MAX_UNITS: Final = 4_000
 # before the job ends, and each of its units reads all of it, in milliseconds.
 PAGE_FILES: Final = 256
 
+# Files of a small job: several steps run in one call, which keeps all keys, 10 MB at the most.
+FEW_FILES: Final = 10_000
+
 # Files whose keys are looked at one by one before the decision, at worst with a HEAD each, half a
 # minute of a processor. For a job of more, all of its destination is listed.
 FILES_LOOKED_AT: Final = 20_000

@@ -1,0 +1,63 @@
+"""The keys of a job's files are free, or one is not."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain, islice
+
+from s3commit.core.documents.pages import Unit, read_index, whole_pages
+from s3commit.core.documents.plan import files_of_unit, planned_files
+from s3commit.core.formats.layout import JobDirectory, owner_of
+from s3commit.core.jobs.listings import PAGE, list_objects
+from s3commit.core.model.limits import FILES_LOOKED_AT
+from s3commit.core.model.record import JobRecord
+from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.objects import listed_at
+
+
+def taken_name(ports: Ports, record: JobRecord, keys: list[list[str]] | None = None) -> str:
+    """The key of one of the job's files that an object has; empty if there is none.
+
+    ``keys`` are those of a small plan in order, page by page; without them the plan is read.
+    """
+    directory = JobDirectory.of(record)
+    if keys is None and record.planned.files > FILES_LOOKED_AT:
+        return next(_listed(ports, directory, record), "")
+    pages: Iterable[list[str] | Unit] = keys or ()
+    if keys is None:
+        pages = whole_pages(read_index(ports.store, directory, record.planned.sha256))
+    taken = ports.parallel(partial(_planned, ports, directory), pages)
+    return next(chain.from_iterable(taken), "")
+
+
+def _listed(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
+    """As `_planned`, of all pages: few keys of a listing of the destination carry the job's id."""
+    prefixes = (directory.destination.prefix,)
+    named = {
+        listed.key
+        for listed in list_objects(ports, directory.bucket, prefixes)
+        if owner_of(listed.key) == directory.job_id
+    }
+    files = planned_files(ports, directory, record) if named else ()
+    return (file.key for file in files if file.key in named)
+
+
+def _planned(ports: Ports, directory: JobDirectory, page: list[str] | Unit) -> list[str]:
+    """The keys of a page of the plan that an object has.
+
+    Requests: a GET for the page, unless its keys are given, and a listing; where a page of the
+    listing does not reach as far as the files, a listing for each of the others.
+    """
+    if isinstance(page, Unit):
+        page = sorted([file.key for file in files_of_unit(ports.store, directory, page)])
+    keys = page
+    if not keys:
+        return []
+    prefix = directory.destination.prefix
+    listing = ports.store.list(directory.bucket, prefix, after=keys[0][:-1])
+    listed = [one.key for one in islice(listing, PAGE)]
+    taken = set(keys).intersection(listed)
+    if len(listed) == PAGE:
+        unseen = keys[bisect_right(keys, listed[-1]) :]
+        taken.update([key for key in unseen if listed_at(ports.store, directory.bucket, key)])
+    return sorted(taken)
