@@ -130,7 +130,7 @@ def _aborted_before(ports: Ports, ticket: Ticket) -> Failure | None:
 
     Requests: a GET, but in an execution that the request has started: that is its first.
     """
-    if ticket.execution == ticket.directory.ref:
+    if ticket.execution.rpartition(":")[2] == ticket.directory.ref:  # the end of its ARN
         return None
     result = result_of(ports, ticket.directory)
     return result.error if result and result.outcome is Outcome.ABORTED else None
