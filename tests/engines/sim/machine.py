@@ -154,7 +154,8 @@ class Machine:
             self.scheduler.join(child)
             if child.error is None:
                 result: tuple[Ticket, str] = child.result
-                if result[1] in routes.ENDS.values():
+                ticket, following = result
+                if following in routes.ENDS.values() and not ticket.page:  # else the sweep has work
                     self.observer.check_closed(job, begun)
                 return result
             if not isinstance(child.error, TransientError | Crash):
