@@ -87,5 +87,5 @@ def responses(spec: dict[str, Any], files: int, *, announced: bool = True) -> in
     chain = Chain(directory.result)
     world.ports = replace(world.ports, parallel=chain.parallel)
     world.plan.run_before(None, lambda: None, where=chain.asked)
-    run_execution(world.ports, directory, complete=side_by_side)
+    run_execution(world.ports, directory, execution=directory.ref, complete=side_by_side)
     return chain.to_the_result

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from s3commit.core.commit.note_arrivals import note_job
 from s3commit.core.documents import commit_manifest
 from s3commit.core.fsck import check
 from s3commit.core.jobs.idempotency import hinted_job, note_key
@@ -111,8 +112,11 @@ def test_i11_an_undo_frees_the_key_and_an_undo_of_it_takes_the_key_again() -> No
     assert table.world.ended(third) == (Outcome.ABORTED, "KEY_TAKEN")
 
 
+@pytest.mark.parametrize("back", ["healed", "event", "execution", "no _job.json"])
 @pytest.mark.parametrize("late", [False, True])
-def test_i11_a_freed_key_stays_free_in_an_empty_ledger_and_after_a_late_note(late: bool) -> None:
+def test_i11_a_freed_key_stays_free_when_its_job_comes_back_and_after_a_late_note(
+    late: bool, back: str
+) -> None:
     """PublishSuccess of the undone job may have stalled before it notes the key."""
     table = Table()
     wrong = table.write("dt=1/", key="today")
@@ -126,8 +130,17 @@ def test_i11_a_freed_key_stays_free_in_an_empty_ledger_and_after_a_late_note(lat
         table.undo(wrong)
         stalled()
         assert hinted_job(table.world.store, wrong.destination, "today") is None
-        table.world.ledger.lose()
-        table.world.heal()
+        if back == "healed":
+            table.world.ledger.lose()
+            table.world.heal()
+        else:
+            table.world.ledger._jobs.pop(wrong.ref)
+        if back == "event":
+            note_job(table.world.ports, "lake", wrong.job)
+        elif back != "healed":
+            if back != "execution":
+                table.world.store.delete("lake", wrong.job)
+            table.world.run(wrong, "execution-again")
         wrong = table.write("dt=1/", key="today")
         stalled()
         assert hinted_job(table.world.store, wrong.destination, "today") == wrong

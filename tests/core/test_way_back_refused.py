@@ -237,6 +237,27 @@ def test_i5_i12_a_forged_list_below_has_an_undo_neither_remove_others_nor_refuse
     assert table.visible() == table.replayed()
 
 
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("replaced", [None, ReplacedFacts("", 0, 1)])
+def test_i2_i12_a_forged_undo_below_keeps_no_file_of_a_job_above_from_coming_back(
+    replaced: ReplacedFacts | None, copied: bool
+) -> None:
+    """It has the job's id, and says that it removed the files below: then the undo is refused."""
+    table = Table()
+    first = table.write("dt=1/", "dt=2/")
+    wrong = table.write("dt=2/", **REPLACE)
+    if copied:
+        table.undo(wrong)
+        wrong = table.write("dt=2/", **REPLACE)
+    mine = job_directory(table.environment.new_id(), "sales/dt=1/")
+    forge(table, mine, undoes=first.job_id, replaced=replaced)
+    if replaced:
+        assert code_of(table, wrong) == "REPLACED_SINCE"
+    else:
+        table.undo(wrong)
+        assert table.visible() == table.replayed() != set()
+
+
 @pytest.mark.parametrize(
     ("place", "lists", "refused"),
     [("sales/dt=2/", 2, False), ("sales/dt=2/", 3, True), ("sales/dt=3/", 3, False)],

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from s3commit.core.commit.note_arrivals import note_job
+from s3commit.core.documents.decision_json import read_decision
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.formats.layout import JobDirectory, owner_of
 from s3commit.core.jobs import healing
@@ -267,6 +268,41 @@ def test_i8_a_record_that_a_late_function_opened_gives_way_to_the_decision(ends:
     world.ledger.open_job(new_record(spec, DIRECTORY, world.clock.now()))
     world.heal()
     assert world.record(DIRECTORY).state is (JobState.COMMITTED if ends else JobState.COMMITTING)
+
+
+def test_i2_i8_a_job_that_a_late_function_opens_again_stays_aborted() -> None:
+    """Its result was put behind the look of that function. It would be committed by now."""
+    world = World()
+    fill(world)
+    world.open(DIRECTORY, conflict=Conflict.FAIL)
+    world.request(DIRECTORY)
+    world.run(DIRECTORY)
+    failure = world.failure(DIRECTORY)
+    for key in world.visible():
+        world.store.delete(BUCKET, key)
+    world.ledger.lose()
+    world.ledger.open_job(
+        new_record(JobSpec(JOB, DIRECTORY.destination), DIRECTORY, world.clock.now())
+    )
+    world.run(DIRECTORY, "execution-2")
+    assert world.record(DIRECTORY).state is JobState.ABORTED
+    assert world.record(DIRECTORY).failure == failure
+
+
+def test_i2_i8_a_late_function_takes_no_committed_job_back_to_where_it_may_be_rolled_back() -> None:
+    """It read the decision record, then the job ended, and another one replaced a part of it."""
+    world = decided(two_partitions)
+    late = read_decision(world.ports, BUCKET, DIRECTORY.decision)
+    assert late is not None and late.state is JobState.COMMITTING
+    world.heal()
+    for directory in (DIRECTORY, OTHER):
+        world.run(directory, "execution-2")
+    before = world.visible()
+    world.ledger.lose()
+    world.ledger.open_job(late)
+    world.run(DIRECTORY, "execution-3")
+    assert world.record(DIRECTORY).state is JobState.COMMITTED
+    assert world.visible() == before
 
 
 # A table that was restored from a backup.

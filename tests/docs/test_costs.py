@@ -15,7 +15,7 @@ from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.limits import PAGE_FILES
 from stacks.functions import FUNCTIONS
 from tests.core.swept import Swept
-from tests.core.world import OTHER_JOB, World, job_directory
+from tests.core.world import OTHER_JOB, REF, World, job_directory
 from tests.docs.test_docs import printed
 from tests.fakes.execution import run_execution
 from tests.stacks.entered import entered
@@ -86,7 +86,7 @@ def announced(tasks: int) -> World:
 
 def _committed(tasks: int) -> dict[str, int]:
     world = announced(tasks)
-    world.run(job_directory())
+    world.run(job_directory(), REF)
     return dict(world.plan.counts())
 
 

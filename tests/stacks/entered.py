@@ -22,7 +22,7 @@ MACHINE: dict[str, Any] = definition(dict.fromkeys(FUNCTIONS, "arn"))
 
 def entered(world: World, directory: JobDirectory) -> list[str]:
     """Along the definition's own ways; the units of a Map are states as well."""
-    ticket = decode_ticket(execution_input(directory), execution="execution-1")
+    ticket = decode_ticket(execution_input(directory), execution=f"arn:{directory.ref}")
     found, name, following = list[str](), MACHINE["StartAt"], ""
     while name:
         state = MACHINE["States"][name]
@@ -39,7 +39,7 @@ def entered(world: World, directory: JobDirectory) -> list[str]:
         elif found[-1] in routes.STEPS:
             carried = json.loads(json.dumps(encode_ticket(ticket)))
             carried = replace(
-                decode_ticket(carried, execution="execution-1"),
+                decode_ticket(carried, execution=ticket.execution),
                 completed=ticket.completed,
                 refusal=ticket.refusal,
             )

@@ -75,7 +75,11 @@ def kill(mutant: Mutant, directory: Path, schedules: int) -> str:
     if done.returncode == 0:
         return ""
     told = [line for line in done.stdout.splitlines() if line.startswith(("seed ", "FAILED"))]
-    return told[-1] if told else done.stderr.strip().splitlines()[-1]
+    said = told[-1] if told else done.stderr.strip().splitlines()[-1]
+    if "NameError" in said:
+        print(f"the bug is out of date: {said}", file=sys.stderr)
+        return ""
+    return said
 
 
 def _copy(directory: Path) -> None:

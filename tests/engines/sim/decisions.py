@@ -14,7 +14,12 @@ from tests.engines.sim.order import came_before
 from tests.engines.sim.scheduler import Process, Scheduler, fail
 from tests.engines.sim.undoing import check_undo, undos_of
 
-_AGAIN = {(JobState.COMMITTED, JobState.PUBLISHING), (JobState.ABORTED, JobState.OPEN)}
+_PUBLIC = (JobState.PUBLISHING, JobState.COMMITTED)
+_AGAIN = {
+    (JobState.COMMITTED, JobState.PUBLISHING),
+    (JobState.ABORTED, JobState.OPEN),
+    (JobState.ABORTED, JobState.ABORTING),
+}
 
 
 class Decisions:
@@ -38,19 +43,25 @@ class Decisions:
         job = self._seen.job_at(JobDirectory.of(record).prefix)
         if job is None:
             fail("I7", f"{process.name} has opened a job at {JobDirectory.of(record).prefix}")
-        if record.state is JobState.OPEN and job.reset and job.decided:
-            return  # opened by a handler from before the loss: the healing takes its place
+        late = {
+            JobState.OPEN,
+            JobState.COMMITTING if job.record_state in _PUBLIC else JobState.OPEN,
+        }
+        if opened and job.reset and job.decided and record.state in late:
+            return  # by a handler from before the loss: the healing takes its place
         before, job.record_state = job.record_state, record.state
         job.freed = record.state is JobState.ROLLING_BACK and not record.locks
         if job.freed and not job.appends:
             self._check_freed(job)
         if before is record.state:
             return
-        if process.job != job.name and not opened and record.state is not JobState.ABORTING:
-            fail("I6", f"{process.name} moved job {job.name} to {record.state}")
         # The last step of before a loss may put the result after somebody has looked for it; and
         # that a job was aborted the ledger alone says, until its result is there.
         again = bool(job.reset) and (before, record.state) in _AGAIN
+        healed = opened or record.state is JobState.ABORTING
+        healed |= bool(job.reset) and record.state in _PUBLIC
+        if process.job != job.name and not healed:
+            fail("I6", f"{process.name} moved job {job.name} to {record.state}")
         if before in ENDED and not again:
             fail("I8", f"job {job.name} was {before}, and is {record.state} again")
         if record.state in {JobState.ABORTING, JobState.ROLLING_BACK}:

@@ -45,6 +45,7 @@ class Door:
     def call(self, verb: str, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """One call: others may run first, then it may fail, and all are told what it did."""
         self.scheduler.pause()
+        self._live_on()
         process = self.scheduler.current
         assert process is not None
         conditional = verb in {"put", "complete_upload"} and bool(
@@ -98,7 +99,7 @@ class Door:
         if kind == "clock jump":
             self.scheduler.seconds += self.faults.stall()
         if kind == "stall before":
-            self.scheduler.sleep(self.faults.stall())
+            self._stall()
         if kind == "sent twice":
             with suppress(S3CommitError):
                 perform(*args)
@@ -113,8 +114,20 @@ class Door:
         if kind == "answer lost":
             raise TransientError("the answer was lost")
         if kind == "stall after":
-            self.scheduler.sleep(self.faults.stall())
+            self._stall()
         return result
+
+    def _stall(self) -> None:
+        """For most of the time that the process has left, at most."""
+        self.scheduler.sleep(min(self.faults.stall(), 0.9 * self.scheduler.left()))
+        self._live_on()
+
+    def _live_on(self) -> None:
+        """Lambda ends a call after its time. I6, I8 and a rollback count on that."""
+        if self.scheduler.left() < 0:
+            self.faults.strike("timed out")
+            self.strokes += 1
+            raise Crash("timed out")
 
     def _conflict(self, verb: str, args: tuple[Any, ...]) -> Any:
         """S3's 409: nothing has happened; after a completion the parts have to be sent again."""

@@ -29,7 +29,7 @@ def may_speak(
     if before is not None or json.loads(body)["action"] != "abort":
         fail("I2", f"{process.name} spoke over the driver of job {job.name}")
     # What was put as it began may have an earlier time: S3's are whole seconds of another clock.
-    began = moment(process.scheduled - S3_CLOCKS - 1)
+    began = moment(process.begun - S3_CLOCKS - 1)
     since = sweep.ago(sweep.limits.stuck if taken else sweep.limits.abandoned)
     alive = [sign for sign in signs if since <= sign < began]
     job.given_up = True

@@ -50,6 +50,7 @@ class Machine:
     def ingest(self, key: str) -> None:
         """The handler of the event of a ``_job.json`` or a manifest; SQS brings it again."""
         for _ in range(4):
+            self.scheduler.begin_call()
             try:
                 if not key.endswith(PENDINGSET_SUFFIX):
                     note_job(self.ports, BUCKET, key)
@@ -153,7 +154,8 @@ class Machine:
             self.scheduler.join(child)
             if child.error is None:
                 result: tuple[Ticket, str] = child.result
-                if result[1] in routes.ENDS.values():
+                ticket, following = result
+                if following in routes.ENDS.values() and not ticket.page:  # else the sweep has work
                     self.observer.check_closed(job, begun)
                 return result
             if not isinstance(child.error, TransientError | Crash):
@@ -188,8 +190,10 @@ class Machine:
 
     def _worker(self, complete: Callable[[], UnitResult]) -> UnitResult:
         for _ in range(4):
+            self.scheduler.begin_call()
             try:
                 return complete()
             except TransientError:
                 self.scheduler.sleep(1)
+        self.scheduler.begin_call()
         return complete()

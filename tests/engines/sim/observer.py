@@ -69,6 +69,10 @@ class Observer:
         """The uploads that tasks have begun."""
         return set(self.files)
 
+    def is_below(self, key: str) -> bool:
+        """Whether an adversary may put there."""
+        return False
+
     def excuses(self, key: str) -> bool:
         """Whether an adversary may have put, or replaced, what was there; see `Escalation`."""
         return False

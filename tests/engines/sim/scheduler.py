@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import greenlet
 
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.limits import FUNCTION_CLOCKS, S3_CLOCKS
+from s3commit.core.model.limits import FUNCTION_CLOCKS, LONGEST_CALL, S3_CLOCKS
 from s3commit.core.model.states import IllegalTransitionError
 from tests.fakes.faults import Crash
 
@@ -26,6 +26,7 @@ from tests.fakes.faults import Crash
 # by as much as A7 says, and no more.
 _SKEWS = [share * FUNCTION_CLOCKS for share in (-0.5, -0.1, 0.1, 0.5)]
 _HOSTS = [share * S3_CLOCKS for share in (-0.5, 0.0, 0.0, 0.5)]
+FUNCTIONS = frozenset({"pipeline", "sweep"})  # roles
 START = datetime(2026, 11, 21, 22, tzinfo=UTC)
 
 
@@ -47,7 +48,7 @@ class Process:
     skew: float = 0.0
     priority: float = 0.0
     since: int = 0
-    scheduled: float = 0.0  # seconds
+    begun: float = 0.0  # seconds; when its call began
     writes: int = 0
     about: Any = None  # what the observer has to know of it
     effects: Counter[str] = field(default_factory=Counter)
@@ -114,6 +115,16 @@ class Scheduler:
         if self.stopped:
             raise greenlet.GreenletExit
         self._hub.switch()
+
+    def begin_call(self) -> None:
+        """The running process is called anew."""
+        self._me().begun = self.seconds
+
+    def left(self) -> float:
+        """How long the running process may live on, in seconds: no function has more."""
+        process = self._me()
+        limit = LONGEST_CALL if process.role in FUNCTIONS else math.inf
+        return process.begun + limit - self.seconds
 
     def sleep(self, seconds: float) -> None:
         """Go on when so much time has passed."""

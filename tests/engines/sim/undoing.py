@@ -135,7 +135,8 @@ def effect(jobs: list[Job], job: Job, decided: Job | None = None) -> tuple[bool,
 def may_refuse(observer: Observer, job: Job, victim: Job) -> set[str]:
     """The codes with which the undo may end, by what others did."""
     jobs, found = observer.everyone, {"TOO_LARGE"}  # a call was too slow, or had too little time
-    if any(map(observer.excuses, victim.planned)):  # who may put there may say that it replaced
+    theirs = map(observer.is_below, (*victim.planned, *victim.replaced))
+    if any(theirs):  # who may put there may replace, or say that it did
         found |= {"NOTHING_TO_UNDO", "REPLACED_SINCE", "FILES_CHANGED"}
     decided = job.sealed_at or 0
     if victim.ended_at is None or victim.ended_at > decided or victim.reset:

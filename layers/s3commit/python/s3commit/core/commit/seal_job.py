@@ -3,14 +3,13 @@
 from dataclasses import replace
 from functools import partial
 
-from s3commit.core.documents.decision_json import read_decision
 from s3commit.core.documents.job_json import JobSpec, read_spec
 from s3commit.core.documents.request_json import AbortRequest, CommitRequest, read_request
 from s3commit.core.documents.ticket import Known, Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.jobs.guards import refusing_unreadable
-from s3commit.core.jobs.healing import heal, record_from_s3
+from s3commit.core.jobs.healing import decided_job, heal, record_from_s3, result_of
 from s3commit.core.jobs.lost_lists import GOES_BY_LISTS, keep_lists
 from s3commit.core.jobs.ownership import has_owner_above
 from s3commit.core.jobs.record import committed_holder, new_record, record_of
@@ -20,7 +19,7 @@ from s3commit.core.model.errors import (
     NeedsOperatorError,
     S3CommitError,
 )
-from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure
+from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.bundle import Ports
@@ -102,7 +101,9 @@ def _seal(
 ) -> Ticket:
     """Take an OPEN job over and fix what its request says, by one write."""
     judged: Failure | tuple[JobSpec, CommitRequest]
-    if isinstance(documents, InvalidInputError | JobRefusedError):
+    if failure := _aborted_before(ports, ticket):
+        judged = failure
+    elif isinstance(documents, InvalidInputError | JobRefusedError):
         judged = Failure(documents.code, one_line(documents.message))
     elif isinstance(documents, S3CommitError):
         raise documents
@@ -122,6 +123,17 @@ def _seal(
     _, request = judged
     put_at = max(request.put_at, record.opened_at) if request.put_at else ""
     return ticket.after(advance(JobState.SEALED, requested_at=put_at))
+
+
+def _aborted_before(ports: Ports, ticket: Ticket) -> Failure | None:
+    """Why the job was aborted before the ledger was lost, should a late function have reopened it.
+
+    Requests: a GET, but in an execution that the request has started: that is its first.
+    """
+    if ticket.execution.rpartition(":")[2] == ticket.directory.ref:  # the end of its ARN
+        return None
+    result = result_of(ports, ticket.directory)
+    return result.error if result and result.outcome is Outcome.ABORTED else None
 
 
 def _read_documents(ports: Ports, directory: JobDirectory) -> _Documents | S3CommitError:
@@ -201,7 +213,7 @@ def _opened(
                 spec = read_spec(ports, directory)
     except InvalidInputError:
         # A decided job stays one, whatever was made of its _job.json since.
-        decided = read_decision(ports, directory.bucket, directory.decision)
+        decided = decided_job(ports, directory.bucket, directory.decision)
         if decided is not None:
             return ports.ledger.open_job(decided)
         # The record is needed to end the job; `_judge_request` says what is wrong with it. A job

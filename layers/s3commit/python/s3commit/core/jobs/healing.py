@@ -46,10 +46,11 @@ from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.clock import CallTime
-from s3commit.core.ports.ledger import Ledger
+from s3commit.core.ports.ledger import Ledger, LostRaceError
 from s3commit.core.ports.objects import listed_at
 from s3commit.core.ports.parallel import together
 
+_FORWARD = (JobState.COMMITTING, JobState.PUBLISHING, JobState.COMMITTED)
 JOB_ENDED = "JOB_ENDED"  # a record with it was made after its job was forgotten
 HEALED_AT_ONCE = 1_000  # objects of a listing, before the progress is noted
 MAX_UNREAD = 100  # decision records, noted in one item; if more can't be read, all jobs wait
@@ -141,17 +142,24 @@ def _bring_back(ports: Ports, bucket: str, keys: Iterable[str]) -> dict[str, S3C
 
 def _found(ports: Ports, bucket: str, key: str) -> JobRecord | None:
     """The job of a decision record, unless another call has brought it back."""
-    decided = read_decision(ports, bucket, key)
+    decided = decided_job(ports, bucket, key)
     if decided is None:
         return None  # its documents were deleted meanwhile, or it is another bucket's
     standing = ports.ledger.job(decided.ref)
     if standing is not None and standing.state is not JobState.OPEN:
+        with suppress(LostRaceError):
+            _catch_up(ports, standing, decided)
         return None
-    with suppress(NeedsOperatorError):  # a spoilt note stops the jobs with that key alone
-        if has_lost_key(ports.store, decided):
-            decided = replace(decided, idempotency_key=None)
     # So the sweep continues it at once, and deletes its documents when their time is over.
     return replace(decided, updated_at=decided.finished_at or decided.decided_at or "")
+
+
+def _catch_up(ports: Ports, standing: JobRecord, decided: JobRecord) -> None:
+    """A late function may have brought it back as it was before, when it had all its files."""
+    if standing.state in _FORWARD and decided.state in _FORWARD:
+        start, end = map(_FORWARD.index, (standing.state, decided.state))
+        for state in _FORWARD[start + 1 : end + 1]:
+            standing = ports.ledger.advance(standing, state, now=ports.clock.now())
 
 
 def _refuse_below(directory: JobDirectory, unread: dict[str, S3CommitError]) -> None:
@@ -191,6 +199,18 @@ def _job_of(decision: str) -> str:
     return decision.removeprefix(PIPELINE).partition("/")[0].rpartition("-")[0]
 
 
+def decided_job(ports: Ports, bucket: str, key: str) -> JobRecord | None:
+    """The job of a decision record, without its key if an undo has freed that.
+
+    Raises as `read_decision`.
+    """
+    decided = read_decision(ports, bucket, key)
+    with suppress(NeedsOperatorError):  # a spoilt note stops the jobs with that key alone
+        if decided is not None and has_lost_key(ports.store, decided):
+            return replace(decided, idempotency_key=None)
+    return decided
+
+
 def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecord:
     """The record of a job that the ledger does not know, as S3 remembers it.
 
@@ -205,8 +225,8 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
     result: JobResult | None
     decided, result, listed = together(
         ports.parallel,
-        partial(read_decision, ports, directory.bucket, directory.decision),
-        partial(_result, ports, directory),
+        partial(decided_job, ports, directory.bucket, directory.decision),
+        partial(result_of, ports, directory),
         partial(listed_at, ports.store, directory.bucket, directory.commits),
     )
     if decided is not None:
@@ -223,7 +243,7 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
     if listed is None:
         return record
     # It may have been decided since the first look, and the ledger lost since.
-    return read_decision(ports, directory.bucket, directory.decision) or replace(
+    return decided_job(ports, directory.bucket, directory.decision) or replace(
         record,
         state=JobState.ABORTED,
         failure=Failure(
@@ -235,7 +255,7 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
     )
 
 
-def _result(ports: Ports, directory: JobDirectory) -> JobResult | None:
+def result_of(ports: Ports, directory: JobDirectory) -> JobResult | None:
     """The job's result; None if there is none that proves anything."""
     with suppress(NotFoundError, InvalidInputError, AccessError):
         return read_result(ports.store, directory)

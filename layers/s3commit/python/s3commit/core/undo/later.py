@@ -93,6 +93,17 @@ def files_of(
     return []
 
 
+def named_above(ports: Ports, bound: Bound, among: Collection[str], job: JobDirectory) -> set[str]:
+    """The keys ``among`` those given that a job further up with the same id names as its files."""
+
+    def key(file: CommittedFile) -> str | None:
+        return file.key if file.key in among else None
+
+    places = filter(ports.serves, directories_above(job.destination.prefix))
+    jobs = (JobDirectory(Destination(job.bucket, place), job.job_id) for place in places)
+    return {one for job in bound.lists(jobs) for one in files_of(ports, bound, job, key)}
+
+
 def copies_of(
     ports: Ports, bound: Bound, undos: Iterable[Commit], first: Mapping[str, int]
 ) -> Iterator[CommittedFile]:

@@ -11,7 +11,7 @@ A job is undone if another one that undoes it is committed, and is not undone it
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import chain, islice
 from os.path import commonprefix
 from typing import Final, NoReturn
@@ -56,6 +56,7 @@ from s3commit.core.undo.later import (
     files_of,
     is_later,
     is_surely_later,
+    named_above,
     places_of,
     reach_of,
     removed_by,
@@ -140,7 +141,7 @@ def _look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
         if removed.isdisjoint(places_of(file)):
             refuse("FILES_CHANGED", f"{file.key!r} was deleted, and no job says that it did")
     named, theirs = _named(ports, back, made, bound)
-    restores = tuple(_restored(back.values(), named, undone))
+    restores = tuple(_restored(ports, bound, back.values(), named, undone))
     back_by = {one.directory for one in commits if one.header.files}
     restored = {  # jobs whose removals are undone too: an undo may leave these as they are
         one.directory
@@ -281,16 +282,26 @@ def _named(
 
 
 def _restored(
-    back: Iterable[ListedObject], named: Mapping[str, CommittedFile], undone: Iterable[JobDirectory]
+    ports: Ports,
+    bound: Bound,
+    back: Iterable[ListedObject],
+    named: Mapping[str, CommittedFile],
+    undone: Iterable[JobDirectory],
 ) -> Iterator[CommittedFile]:
-    """The files that come back: all that the job replaced but those of jobs that are undone."""
-    gone: dict[str, list[str]] = {}
+    """The files that come back: all that the job replaced but those of jobs that are undone.
+
+    A job further in may be forged, with the id of one further up: the files of that are not its.
+    """
+    gone: dict[str, list[JobDirectory]] = {}
     for job in undone:
-        gone.setdefault(job.job_id, []).append(job.destination.prefix)
-    for one in back:
-        was = named.get(one.key) or CommittedFile(one.key, one.length, one.etag)
-        if not was.first_key.startswith(tuple(gone.get(owner_of(was.first_key) or "", ()))):
-            yield was
+        gone.setdefault(job.job_id, []).append(job)
+    was = [named.get(one.key) or CommittedFile(one.key, one.length, one.etag) for one in back]
+    others = cache(partial(named_above, ports, bound, {file.first_key for file in was}))
+    for file in was:
+        its = gone.get(owner_of(file.first_key) or "", ())
+        below = (job for job in its if file.first_key.startswith(job.destination.prefix))
+        if all(file.first_key in others(job) for job in below):
+            yield file
 
 
 def _overwritten(
