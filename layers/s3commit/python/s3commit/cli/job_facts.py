@@ -18,7 +18,7 @@ from s3commit.core.documents.request_json import AbortRequest, CommitRequest, re
 from s3commit.core.documents.result_json import JobResult, read_result, result_of
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, REQUEST_FILE, RESULT_FILE, JobDirectory
 from s3commit.core.jobs.ownership import uploads_of_job
-from s3commit.core.model.destination import Destination
+from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import NOT_READABLE, NotFoundError, PreconditionError, S3CommitError
 from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord
@@ -201,6 +201,15 @@ def locate(session: Session, job: NamedJob) -> tuple[JobDirectory, str | None, s
             code="NO_JOB",
         )
     return JobDirectory.of(records[0]), table, job
+
+
+def kind_of(said: JobSpec | JobRecord | None, header: CommitHeader | None = None) -> str:
+    """``append``, ``overwrite`` or ``undo``; of a job without documents by what it did."""
+    keyed = said or header
+    if keyed and keyed.undoes:
+        return "undo"
+    replaces = said.conflict is Conflict.REPLACE if said else bool(header and header.replaced)
+    return "overwrite" if replaces else "append"
 
 
 def jobs_at(

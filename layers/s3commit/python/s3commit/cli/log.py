@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from s3commit.cli.job_facts import LOOKED_AT, jobs_at, read_job
+from s3commit.cli.job_facts import LOOKED_AT, jobs_at, kind_of, read_job
 from s3commit.cli.options import DESTINATION, table_option, with_session
-from s3commit.cli.render import epoch_of, fields
+from s3commit.cli.render import KEY_DIGITS, fields, shortened, took
 from s3commit.cli.session import Session
 from s3commit.core.documents.commit_manifest import CommitHeader
 from s3commit.core.documents.job_json import JobSpec, Who
@@ -25,7 +25,7 @@ from s3commit.core.formats.layout import (
     owner_of,
 )
 from s3commit.core.jobs.past_commits import manifests_at, undone_by
-from s3commit.core.model.destination import Conflict, Destination
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.moments import read_moment
@@ -33,7 +33,6 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject
 
-KEY_DIGITS = 8
 LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
 MOST_LISTED = 20_000  # objects at the destination: twenty requests
 _NOT_COMMITTED = (JobState.ABORTED, JobState.ROLLED_BACK)
@@ -181,10 +180,10 @@ def _document(
         "jobId": job_id,
         "startedAt": began or listed,
         "endedAt": ended,
-        "tookSeconds": max(0, int(epoch_of(ended) - epoch_of(began))) if began and ended else None,
+        "tookSeconds": took(began, ended),
         "state": state if is_known else None,
         **fields(header or result, "files", "bytes", "rows"),
-        "kind": _kind(said, header),
+        "kind": kind_of(said, header),
         "replaced": result.replaced
         if result
         else header and header.replaced and header.replaced.files,
@@ -208,19 +207,10 @@ def _undoes(
     return (source.undoes or None) if source else None
 
 
-def _kind(said: JobSpec | JobRecord | None, header: CommitHeader | None) -> str:
-    """``append``, ``overwrite`` or ``undo``; of a job without documents by what it did."""
-    keyed = said or header
-    if keyed and keyed.undoes:
-        return "undo"
-    replaces = said.conflict is Conflict.REPLACE if said else bool(header and header.replaced)
-    return "overwrite" if replaces else "append"
-
-
 def by_of(who: Who) -> str:
     """``sales (application_1_7), ops@node-7, dag/run/task``, of those that are known."""
     number = who.application_id and f"({who.application_id})"
     application = " ".join(filter(None, (who.application, number)))
     place = "@".join(filter(None, (who.user, who.host)))
     said = ", ".join(filter(None, (application, place, who.airflow)))
-    return shorten(said, LONGEST_WHO, placeholder="…")
+    return shortened(said, LONGEST_WHO)

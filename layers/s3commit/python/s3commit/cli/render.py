@@ -11,7 +11,9 @@ import click
 
 from s3commit.core.formats.strict_json import member_name, printable
 from s3commit.core.model.amounts import size
+from s3commit.core.model.moments import read_moment, seconds
 
+KEY_DIGITS = 8  # of a digest, or an id, where it need not be typed
 SHOWN = 50  # elements of a list
 _SHORT = 120  # characters of an object on one line
 _COLOURS = {
@@ -108,9 +110,25 @@ def moment(text: str) -> str:
     return f"{text[:19].replace('T', ' ')}Z"
 
 
+def shortened(text: str, most: int) -> str:
+    """The text as it is printed; of a longer one its beginning and its end."""
+    text = printable(text)
+    end = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[-end:]}"
+
+
 def epoch_of(text: str) -> float:
     """RFC 3339 as seconds since 1970."""
     return datetime.fromisoformat(text).timestamp()
+
+
+def took(began: str, ended: str | None) -> int | None:
+    """The whole seconds between two moments that clients may have said; None if one is not known.
+
+    Clocks that differ give 0.
+    """
+    known = [read_moment(one or "") for one in (began, ended)]
+    return max(0, int(seconds(*known))) if all(known) else None
 
 
 def some(names: Iterable[str], shown: int = 3) -> str:

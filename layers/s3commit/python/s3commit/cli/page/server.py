@@ -14,7 +14,7 @@ from werkzeug.serving import WSGIRequestHandler
 
 from s3commit.cli.page.door import Door
 from s3commit.cli.page.views import Views
-from s3commit.cli.render import age, moment
+from s3commit.cli.render import age, moment, shortened
 from s3commit.cli.session import Session
 from s3commit.core.formats.strict_json import printable
 from s3commit.core.model.amounts import many, size
@@ -30,6 +30,7 @@ def make_page(session: Session, port: int) -> tuple[Flask, str]:
     """The application, and the address that leads into it."""
     application = Flask(__name__)
     application.jinja_env.globals |= {"age": age, "moment": moment, "many": many, "size": size}
+    application.jinja_env.globals["shortened"] = shortened
     application.jinja_env.finalize = _text
     door = Door(application, port)
     views = Views(session)

@@ -85,9 +85,11 @@ class Views:
         document["trouble"] = document.pop("problems")
         known = in_order(self._session.parallel, self._with_writer, document["jobs"])
         jobs = [job for job in known if who.lower() in job["by"].lower()]
+        buckets = {job["destination"].split("/")[2] for job in jobs}
         return {
             **{**document, "jobs": jobs, "counts": Counter(job["state"] for job in jobs)},
             "older": older,
+            "left_out": f"s3://{buckets.pop()}/" if len(buckets) == 1 else "s3://",
             "alarming": sum(job["attention"] for job in jobs),
             "filters": {"table": named, "state": state, "who": who},
             "states": [*JobState],
