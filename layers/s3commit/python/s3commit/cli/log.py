@@ -36,9 +36,10 @@ from s3commit.core.ports.objects import ListedObject
 LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
 MOST_LISTED = 20_000  # objects at the destination: twenty requests
 _NOT_COMMITTED = (JobState.ABORTED, JobState.ROLLED_BACK)
-_COLUMNS = (
-    "endedAt, tookSeconds, state, files, bytes as SIZE, rows, replaced, gone, undoes,"
-    " undoneBy, key, jobId as JOB, by as WHO, why as WHY NOT, problems as PROBLEM"
+_COLUMNS = "endedAt, kind, state, files, rows, replaced, gone, jobId as JOB"
+_BELOW = (
+    "by as WHO, why as WHY NOT, problems as PROBLEM, undoes, undoneBy, key, bytes as SIZE,"
+    " tookSeconds"
 )
 
 
@@ -51,19 +52,20 @@ _COLUMNS = (
 def log(session: Session, *, destination: Destination, limit: int, key: str | None) -> None:
     """Show the job history of a table, by the time of each job's effect.
 
-    The newest is last; behind it are the jobs that have not ended. Times are UTC. REPLACED are the
-    earlier files that the job has removed, GONE those of its own that no longer exist: a later job
-    has replaced them, or someone deleted them. UNDOES is the job that an undo has undone, UNDONE BY
-    is the undo that reverted this job. KEY has the first digits of the idempotency key's SHA-256,
-    WHO the writer as it names itself: its application, user and host, and its Airflow run. Needs S3
-    alone; with a table it also has the aborted and rolled back jobs of which S3 has nothing any
-    more: the jar deletes the documents of those. A job whose documents can't be read is a row that
-    says so under PROBLEM; STATE is empty if it is not known. Run `s3commit show JOB` for all about
-    one.
+    The newest is last; behind it are the jobs that have not ended. Times are UTC. KIND is append,
+    overwrite or undo. REPLACED are the earlier files that the job has removed, GONE those of its
+    own that no longer exist: a later job has replaced them, or someone deleted them. Below a job's
+    row stands the rest. "who" is the writer as it names itself: its application, user and host, and
+    its Airflow run. "undoes" is the job that an undo has undone, "undone by" the undo that reverted
+    this job: the first digits of their ids. "key" has those of the idempotency key's SHA-256. Needs
+    S3 alone; with a table it also has the aborted and rolled back jobs of which S3 has nothing any
+    more: the jar deletes the documents of those. A job whose documents can't be read says so under
+    "problem"; STATE is empty if it is not known. Run `s3commit show JOB` for all about one.
     """
     listed = visible_at(session, destination, MOST_LISTED)
     document = log_document(session, destination, listed, limit=limit, key=key)
-    session.out.table(document, "jobs", _COLUMNS)
+    brief = document if session.out.json else {"jobs": [*map(_brief, document["jobs"])]}
+    session.out.table(brief, "jobs", _COLUMNS, _BELOW)
     if not document["jobs"]:
         keyed = "" if key is None else f" with the idempotency key {key!r}"
         session.out.note(f"no jobs at {destination.uri}{keyed}")
@@ -98,6 +100,11 @@ def log_document(
     undone = _undone_by(seen)
     shown = [{**one, "undoneBy": undone.get(one["jobId"])} for one in jobs[-limit:]]
     return {"destination": destination.uri, "complete": not more, "jobs": shown}
+
+
+def _brief(job: dict[str, Any]) -> dict[str, Any]:
+    """The row with the beginnings of other jobs' ids."""
+    return job | {name: (job[name] or "")[:KEY_DIGITS] for name in ("undoes", "undoneBy")}
 
 
 def _undone_by(jobs: list[dict[str, Any]]) -> dict[str, str]:
