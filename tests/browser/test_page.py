@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from werkzeug.serving import WSGIRequestHandler
 
+from s3commit.cli.page.views import SORTED
 from s3commit.core.documents.job_json import MAX_WHO, Who
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Destination
@@ -107,7 +108,9 @@ def test_a_stuck_job_is_on_top_and_the_keyboard_alone_copies_its_command(shown: 
         assert tab_to("Skip") == ["Skip to the content"]
         assert (focused.bounding_box() or {"x": -1})["x"] >= 0
         page.keyboard.press("Enter")
-        assert tab_to(JOB) == ["table", "state", "who", "Filter", "Jobs", JOB]
+        fields = ["table", "state", "who", "key", "since", "before"]
+        headings = [name.capitalize() for name in SORTED]
+        assert tab_to(JOB) == [*fields, "Filter", "Jobs", *headings, JOB]
         page.keyboard.press("Enter")
         expect(page.locator("h1")).to_contain_text("COMMITTING")
         command = tab_to("Copy s3commit")[-1].removeprefix("Copy ")

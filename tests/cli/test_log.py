@@ -27,7 +27,7 @@ def test_what_happened_last_comes_last_with_who_and_why_however_it_ended(desk: D
     desk.world.clock.advance(60)
     desk.committed_job(OTHER, idempotency_key=KEY)
     text = desk.run("log", SALES).stdout.splitlines()
-    assert text[0].split() == "ENDED KIND STATE FILES ROWS REPLACED GONE JOB".split()
+    assert text[0].split() == ["ENDED", "KIND", "STATE", "FILES", "ROWS", "REPLACED", "GONE", "JOB"]
     first, under, other, why, *_, third, who = text[1:]
     assert first.split()[2:5] == ["append", "COMMITTED", "2"]
     assert first.startswith("2026-11-21 22:01:00Z") and first.endswith(JOB)

@@ -18,28 +18,82 @@ from s3commit.core.documents.job_json import Who
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import TransientError
+from s3commit.core.model.locks import key_digest
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from tests.cli.browser import Browser, inside
-from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk
+from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
 from tests.core.world import job_directory
 
 # Jobs
 
 
 def test_the_jobs_are_those_of_status_with_who_wrote_them(desk: Desk, browser: Browser) -> None:
-    desk.committed_job(JOB, who=Who(application="orders.py", user="etl"))
+    who = Who(application="orders.py", user="etl")
+    directory = desk.requested_job(JOB, who=who, idempotency_key=key_digest("load 1"))
+    desk.world.clock.advance(300)
+    desk.world.run(directory)
+    noon = desk.world.clock.now()
     desk.world.clock.advance(60)
     desk.open_job(OTHER)
     page = browser.get("/")
     assert page.index(OTHER) < page.index(JOB)  # the latest first
-    for told in ("COMMITTED", "OPEN", "orders.py, etl", "lake/sales/", "1m"):
+    for told in (
+        "COMMITTED",
+        "OPEN",
+        "orders.py, etl",
+        ">sales/<",
+        "1m",
+        "5m",
+        "append",
+        "21 22:05",
+    ):
         assert told in page
+    filters: dict[str, dict[str, Any]] = {
+        "key": {"key": "load 1"},
+        "digits": {"key": key_digest("load 1")[:8]},
+        "until": {"before": f"{noon[:16]}:30"},
+    }
+    for name, typed in filters.items():
+        page = browser.get("/", **typed)
+        assert (name, JOB in page, OTHER in page) == (name, True, False)
+    assert JOB not in browser.get("/", since=f"{noon[:16]}:30")
+    assert OTHER in browser.get("/", since=f"{noon[:16]}:30")
+    assert "No jobs like that" in browser.get("/", key="load")
     assert JOB not in browser.get("/", state="OPEN")
     assert OTHER not in browser.get("/", who="ETL")
     assert JOB not in browser.get("/", table="s3://lake/other/")
     assert "No jobs like that" in browser.get("/", table="s3://lake/other/")
-    assert "path 's3://nowhere' is a whole bucket" in browser.get("/", 400, table="nowhere")
+    assert "path 's3://nowhere' is a whole bucket" in html.unescape(
+        browser.get("/", 400, table="nowhere")
+    )
+
+
+@pytest.mark.parametrize("column", views.SORTED)
+def test_the_list_is_sorted_by_a_link_in_each_heading(
+    desk: Desk, browser: Browser, column: str
+) -> None:
+    """Both ways; what is not known is last in both."""
+    who = Who(application="a.py")
+    desk.committed_job(JOB, who=who, conflict=Conflict.REPLACE)
+    place, files = JobDirectory(Destination("lake", "zoo/"), OTHER), {f"p-{OTHER}.csv": b"1"}
+    desk.world.open(place, who=Who(application="b.py"))
+    attempt = desk.world.attempt(place, "0", files=files)
+    desk.world.announce(place, attempt)
+    desk.world.clock.advance(60)
+    desk.world.request(place, attempt)
+    desk.world.run(place)
+    desk.world.clock.advance(60)
+    desk.open_job(THIRD, tasks=1)
+    pages = [browser.get("/")]
+    for _ in "ab":
+        [link] = re.findall(f'<a href="([^"]+)">{column.capitalize()}<', pages[-1])
+        pages.append(browser.get(html.unescape(link)))
+    orders = [re.findall(r'"id short" title="([^"]{36})"', page) for page in pages[1:]]
+    known = 3 if column in {"state", "age", "table", "what"} else 2
+    assert len(orders[0]) == 3
+    assert orders[0] != orders[1] or column in {"what", "state"}
+    assert orders[0][known:] == orders[1][known:] == [THIRD][: 3 - known]
 
 
 def older(browser: Browser, page: str) -> list[str]:

@@ -171,7 +171,7 @@ def _document(
         "destination": record.destination.uri,
         "kind": kind_of(record),
         "undoes": record.undoes or None,
-        "tookSeconds": took(record.created_at, record.finished_at),
+        "tookSeconds": took(record.opened_at or record.created_at, record.finished_at),
         "idempotencyKey": record.idempotency_key,
         **fields(record.plan, "files", "bytes", "rows"),
         "execution": record.execution or None,

@@ -50,8 +50,12 @@ def make_page(session: Session, port: int) -> tuple[Flask, str]:
 
     @application.errorhandler(HTTPException)
     def refuse(error: HTTPException) -> Response:
-        line = f"{error.code} {error.name}: {error.description}\n"
-        return Response(printable(line[:-1]) + "\n", error.code, mimetype="text/plain")
+        line = f"{error.code} {error.name}"
+        if error.code in {403, 405}:  # to who may see nothing, not even the page's style
+            said = printable(f"{line}: {error.description}")
+            return Response(f"{said}\n", error.code, mimetype="text/plain")
+        told = {"title": line, "text": error.description, "changes": ""}
+        return Response(render_template("page.html", view="refused", **told), error.code)
 
     return application, door.address
 

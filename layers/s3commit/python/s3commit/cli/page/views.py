@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import islice, takewhile
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,12 @@ from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.ports.parallel import in_order
 
+FILTERS = ("table", "state", "who", "key", "since", "before", "sort")
+# The columns by which the list can be sorted, and the members that they show.
+SORTED = {
+    **{"state": "state", "age": "ageSeconds", "table": "destination", "what": "kind"},
+    **{"took": "tookSeconds", "files": "files", "rows": "rows", "who": "by"},
+}
 PAGE = 200  # jobs on one page
 OLDEST = 50  # jobs of each state under way that are looked at as well: those may be in trouble
 REMEMBERED = 10_000  # what writers said of themselves: their documents do not change
@@ -75,39 +82,48 @@ class Views:
         """The jobs of all tables, or of one and below it; ``older`` is where the next page begins.
 
         The latest that have not changed since ``before``; empty: since now. On the first page also
-        those under way that need attention, whatever their age. Requests: for each state one or two
-        queries; for each job on the page a GET, and the requests of `status` for it.
+        those under way that need attention, whatever their age. ``who`` and ``sort`` work on the
+        page's own jobs. Requests: for each state one or two queries; for each job on the page a
+        GET, and the requests of `status` for it.
         """
-        named, state, who = (asked.get(name, "").strip() for name in ("table", "state", "who"))
-        place = _place_in(asked) if named else None
+        filters = {name: asked.get(name, "").strip() for name in FILTERS}
+        state, who, sort = filters["state"], filters["who"], filters["sort"]
+        place = _place_in(asked) if filters["table"] else None
         states = [one for one in JobState if state in {"", one.value}]
-        document, older = self._listed(place, states, asked.get("before", ""))
+        document, older = self._listed(place, states, filters)
         document["trouble"] = document.pop("problems")
         known = in_order(self._session.parallel, self._with_writer, document["jobs"])
         jobs = [job for job in known if who.lower() in job["by"].lower()]
+        if (member := SORTED.get(sort.removeprefix("-"))) is not None:
+            unknown = [job for job in jobs if job[member] in {None, ""}]
+            found = [job for job in jobs if job[member] not in {None, ""}]
+            jobs = sorted(found, key=itemgetter(member), reverse=sort.startswith("-")) + unknown
         buckets = {job["destination"].split("/")[2] for job in jobs}
         return {
             **{**document, "jobs": jobs, "counts": Counter(job["state"] for job in jobs)},
             "older": older,
             "left_out": f"s3://{buckets.pop()}/" if len(buckets) == 1 else "s3://",
             "alarming": sum(job["attention"] for job in jobs),
-            "filters": {"table": named, "state": state, "who": who},
+            "filters": filters,
             "states": [*JobState],
+            "sorted": SORTED,
             "ended": False,
         }
 
     def _listed(
-        self, place: Destination | None, states: list[JobState], before: str
+        self, place: Destination | None, states: list[JobState], filters: Mapping[str, str]
     ) -> tuple[dict[str, Any], str]:
         """The document of `status` for one page, and what the next one comes before."""
         session, table = self._session, self._session.table()
         ledger, now = session.ledger(table), session.clock.now()
+        before, since = (filters[name].replace(" ", "T") for name in ("before", "since"))
+        only = {"since": since, "key": filters["key"]}
 
         def latest(state: JobState) -> tuple[list[JobRecord], str]:
-            return jobs_at(ledger, state, before or now, place, PAGE, latest_first=True)
+            return jobs_at(ledger, state, before or now, place, PAGE, latest_first=True, **only)
 
         def oldest(state: JobState) -> list[JobRecord]:
-            return jobs_at(ledger, state, now, place, OLDEST, latest_first=False)[0]
+            return jobs_at(ledger, state, now, place, OLDEST, latest_first=False, **only)[0]
 
         listed = in_order(session.parallel, latest, states)
         found = [one for of_state, _ in listed for one in of_state]
