@@ -123,9 +123,13 @@ class Views:
             return jobs_at(ledger, state, before or now, place, PAGE, latest_first=True, **only)
 
         def oldest(state: JobState) -> list[JobRecord]:
+            known, stopped = whole[state]
+            if not stopped:
+                return known
             return jobs_at(ledger, state, now, place, OLDEST, latest_first=False, **only)[0]
 
         listed = in_order(session.parallel, latest, states)
+        whole = dict(zip(states, listed, strict=True))
         found = [one for of_state, _ in listed for one in of_state]
         found.sort(key=lambda one: one.updated_at, reverse=True)
         # Nothing older than where a state's listing stopped: of that state more may come between.
