@@ -164,10 +164,10 @@ def test_the_longest_value_of_each_column_leaves_each_heading_on_the_screen(
     desk.open_job(THIRD)
     jobs, most = desk.world.ledger._jobs, 2**53 - 1
     counts = PlanFacts("", 1, most, most, most)
-    long = {"plan": counts, "created_at": "1970-01-01T00:00:00.000Z", "undoes": OTHER}
+    long: Any = {"plan": counts, "created_at": "1970-01-01T00:00:00.000Z", "undoes": OTHER}
     jobs[place.ref] = replace(jobs[place.ref], **long, failure=Failure("W" * 60, "W" * 900))
     waits = Waits("2026-11-01T00:00:00.000Z", (job_directory(THIRD).ref, place.ref))
-    sealed = {"state": JobState.SEALED, "waits": waits, "execution": arn_of(OTHER)}
+    sealed: Any = {"state": JobState.SEALED, "waits": waits, "execution": arn_of(OTHER)}
     jobs[job_directory(OTHER).ref] = replace(jobs[job_directory(OTHER).ref], **sealed)
     desk.dies(OTHER, error="W" * 80, says="W" * 900)
     desk.stacks.history(("TaskStateEntered", "W" * 80), ("ExecutionFailed", "W" * 250))

@@ -129,6 +129,7 @@ class Views:
             return jobs_at(ledger, state, now, place, OLDEST, latest_first=False, **only)[0]
 
         listed = in_order(session.parallel, latest, states)
+        whole: dict[JobState, tuple[list[JobRecord], str]]
         whole = dict(zip(states, listed, strict=True))
         found = [one for of_state, _ in listed for one in of_state]
         found.sort(key=lambda one: one.updated_at, reverse=True)

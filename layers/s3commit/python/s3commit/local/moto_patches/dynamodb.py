@@ -70,13 +70,14 @@ def dynamodb_fast_answers(patcher: Patcher) -> None:
     that finds jobs. The answer here is the same.
     """
 
-    def write(original: Any, self: Any, serialized: Any, value: Any, shape: Any, key: str) -> None:
+    def write(original: Any, self: Any, serialized: Any, value: Any, *named: Any) -> None:
+        shape, key = named
         plain = value.to_json() if isinstance(value, DynamoType) else value
         is_scalar = shape.name == "AttributeValue" and key and len(plain) == 1
         if is_scalar and not {"S", "N", "BOOL"}.isdisjoint(plain):
             serialized[key] = plain
         else:
-            original(self, serialized, value, shape, key)
+            original(self, serialized, value, *named)
 
     patcher.wrap(BaseJSONSerializer, "_serialize_type_structure", write)
 
