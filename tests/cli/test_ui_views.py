@@ -6,6 +6,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -22,7 +23,7 @@ from s3commit.core.model.locks import key_digest
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from tests.cli.browser import Browser, inside
-from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
+from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk, arn_of
 from tests.core.world import job_directory
 
 # Jobs
@@ -193,6 +194,41 @@ def test_a_job_shows_what_show_says_and_where_its_execution_is(
     assert (printed[0]["tries"], printed[0]["error"]) == (2, "States.Timeout")
     desk.stacks.history(("TaskStateEntered", "SealJob"), ("ExecutionFailed", ""))
     assert seen_states(browser.get("/job", job=JOB)) == {"SealJob": "failed"}
+
+
+def test_a_job_shows_where_its_time_went_and_its_partitions_before_the_machine(
+    desk: Desk, browser: Browser
+) -> None:
+    files = {f"dt={day}/part-{n}-{JOB}.csv": b"123" for day in "12" for n in range(2)}
+
+    def spans() -> list[tuple[str, str]]:
+        return re.findall(r"<tr><td>(\w+)<td class=\"number\">([\w ]+)<td><progress", page())
+
+    def page() -> str:
+        return browser.get("/job", job=JOB)
+
+    directory = desk.requested_job(JOB, files=files)
+    desk.world.clock.advance(60)
+    assert spans() == [("tasks", "1m")]
+    assert "Partitions touched" not in page()
+    desk.world.run(directory, arn_of(JOB))
+    ref = directory.ref
+    jobs, moments = desk.world.ledger._jobs, iter(("22:00:31", "22:02:01", "22:04:00"))
+    requested, decided, finished = (f"2026-11-21T{one}.000Z" for one in moments)
+    ended: Any = {"decided_at": decided, "finished_at": finished}
+    jobs[ref] = replace(jobs[ref], requested_at=requested, **ended)
+    desk.world.store.delete(directory.bucket, directory.result)
+    desk.world.store.delete(directory.bucket, directory.request)
+    assert spans() == [("tasks", "30s"), ("decision", "1m 30s"), ("completing", "1m 59s")]
+    desk.stacks.history(
+        *(("TaskStateEntered", "WaitForDestination"), ("TaskStateExited", "WaitForDestination")),
+        ("ExecutionSucceeded", ""),
+    )
+    queued = [("tasks", "30s"), ("queue", "1s"), ("decision", "1m 29s"), ("completing", "1m 59s")]
+    assert spans() == queued
+    assert 'dt=1/<td class="number">2<td class="number">6 B' in page()
+    order = ["Where the time went", "Partitions touched", "States of its execution", "Documents"]
+    assert sorted(order, key=page().index) == order
 
 
 def test_what_stopped_a_job_stands_before_its_next_step(desk: Desk, browser: Browser) -> None:

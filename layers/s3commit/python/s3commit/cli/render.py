@@ -127,7 +127,7 @@ def epoch_of(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def took(began: str, ended: str | None) -> int | None:
+def took(began: str | None, ended: str | None) -> int | None:
     """The whole seconds between two moments that clients may have said; None if one is not known.
 
     Clocks that differ give 0.

@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
-from itertools import islice, takewhile
+from itertools import islice, pairwise, takewhile
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,15 @@ from markupsafe import Markup
 from s3commit.aws import env
 from s3commit.aws.function_logs import read_logs
 from s3commit.cli.fsck import fsck_document
-from s3commit.cli.job_facts import jobs_at, locate, read_job
+from s3commit.cli.job_facts import JobFacts, jobs_at, locate, read_job
 from s3commit.cli.log import by_of, log_document, visible_at
 from s3commit.cli.options import NamedJob, parse_job
-from s3commit.cli.render import epoch_of, rows
+from s3commit.cli.render import epoch_of, rows, took
 from s3commit.cli.session import Session
 from s3commit.cli.show import job_document
 from s3commit.cli.show_history import history_document
 from s3commit.cli.status import jobs_document
+from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_manifest
 from s3commit.core.documents.job_json import read_spec
 from s3commit.core.formats.layout import JobDirectory, parse_destination, partition_of
 from s3commit.core.model.destination import Destination
@@ -175,6 +176,8 @@ class Views:
             "next": document["next"],
             "progress": _progress(document),
             "history": history,
+            "spans": _spans(job, history["states"], session.clock.now()),
+            "partitions": _written(session, job),
             "machine": _draw({one["state"]: one["did"] for one in history["states"]}),
             "facts": rows(facts),
             "documents": _documents(session, directory),
@@ -220,7 +223,9 @@ class Views:
         }
 
 
-def _partitions(place: Destination, listed: list[ListedObject]) -> list[tuple[str, int, int]]:
+def _partitions(
+    place: Destination, listed: Iterable[ListedObject | CommittedFile]
+) -> list[tuple[str, int, int]]:
     """Each partition's files and bytes; the root's name is empty."""
     found: dict[str, tuple[int, int]] = {}
     for one in listed:
@@ -228,6 +233,35 @@ def _partitions(place: Destination, listed: list[ListedObject]) -> list[tuple[st
         files, size = found.get(name, (0, 0))
         found[name] = files + 1, size + one.length
     return [(name, *counts) for name, counts in sorted(found.items())]
+
+
+def _written(session: Session, job: JobFacts) -> list[tuple[str, int, int]] | None:
+    """The same of the files that the job has committed, unless they are too many to be read."""
+    with suppress(S3CommitError):
+        if job.header and job.header.files <= LISTED:
+            _, files = read_commit_manifest(session.store, job.directory)
+            return _partitions(job.directory.destination, files)
+    return None
+
+
+def _spans(job: JobFacts, states: list[dict[str, Any]], now: str) -> dict[str, int]:
+    """Where the job's time went, in seconds, of what goes on so far; the ledger alone knows."""
+    if (record := job.record) is None:
+        return {}
+    ended = job.result or record
+    decided, began = ended.decided_at or ended.finished_at, record.opened_at or record.created_at
+    moments = [began, record.requested_at, decided, ended.finished_at]
+    if record.state not in ENDED:
+        moments = [*takewhile(bool, moments), now]
+    spans = {
+        name: seconds
+        for name, both in zip(("tasks", "decision", "completing"), pairwise(moments), strict=False)
+        if (seconds := took(*both)) is not None
+    }
+    queue = sum(one["tookSeconds"] for one in states if one["state"] == "WaitForDestination")
+    if queue and "decision" in spans:
+        spans |= {"queue": queue, "decision": max(0, spans["decision"] - queue)}
+    return spans
 
 
 def _job_in(asked: Mapping[str, str]) -> NamedJob:
