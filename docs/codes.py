@@ -22,8 +22,8 @@ names.
 {stops}
 ## Result codes
 
-No file of a job that ended with one of these is visible. Do what the last column says, then run
-the job again.
+No file of a job that ended with one of these is visible, except with `LISTS_LOST`. Do what the last
+column says, then run the job again.
 
 {ends}
 No writer of this package makes a document that leads to one of these. Find out who wrote it, then

@@ -8,7 +8,8 @@ import pytest
 from s3commit.core.commit.note_arrivals import note_job
 from s3commit.core.documents.bucket_owner import OWNER, Owner, check_owner, read_owner
 from s3commit.core.jobs.healing import heal
-from s3commit.core.model.errors import NeedsOperatorError
+from s3commit.core.model.errors import AccessError, NeedsOperatorError
+from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.bundle import Ports
 from tests.core.world import BUCKET, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution
@@ -57,6 +58,20 @@ def test_who_may_work_in_a_bucket(body: bytes | None, code: str | None, *, claim
         assert there == body
     else:
         assert read_owner(world.store, BUCKET)[0] == A
+
+
+def test_an_owner_behind_a_key_that_is_gone_can_be_deleted_and_the_job_goes_on() -> None:
+    world, directory = World(), job_directory()
+    check_owner(world.store, A, claims=True)
+    denied = AccessError("KMS.DisabledException")
+    world.plan.fail("get", denied, times=None, where=lambda call: call.key == OWNER)
+    check = partial(check_owner, world.ports.store, A, claims=True)
+    world.request(directory, world.attempt(directory, "t0"))
+    with pytest.raises(AccessError, match=f"KMS key of .*{OWNER} is gone, delete it"):
+        run_execution(replace(world.ports, check_owner=lambda _bucket: check()), directory)
+    world.store.delete(BUCKET, OWNER)
+    run_execution(of(world, A), directory)
+    assert world.ended(directory)[0] is Outcome.COMMITTED
 
 
 def test_of_two_that_take_a_bucket_at_once_one_gets_it_and_one_whose_answer_is_lost_too() -> None:

@@ -5,19 +5,22 @@ By itself, or by `s3commit abort --lists-lost`, which is an execution that only 
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
 from s3commit.core.documents.request_json import CommitRequest, encode_request
+from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import PIPELINE, JobDirectory
-from s3commit.core.jobs.lost_lists import LISTS_LOST
+from s3commit.core.formats.strict_json import LONGEST_LINE
 from s3commit.core.model.destination import Conflict, Scope
-from s3commit.core.model.errors import AccessError, S3CommitError
+from s3commit.core.model.errors import AccessError, JobFailedError, S3CommitError
 from s3commit.core.model.limits import FUNCTION_CLOCKS, LONGEST_CALL
 from s3commit.core.model.moments import seconds
-from s3commit.core.model.outcome import Outcome
+from s3commit.core.model.outcome import LISTS_LOST, Failure, Outcome
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.objects import StoredObject
+from s3commit.writer.requests import require_committed
 from tests.core.policy_world import DATA, DT1, DT2, fill, new, start
 from tests.core.world import BUCKET, JOB, World
 from tests.fakes.execution import run_execution
@@ -168,7 +171,7 @@ def test_i2_whatever_vanishes_the_job_ends_and_its_end_is_true(
         assert said in record.failure.message
         assert all(key in record.failure.message for key in visible)
     if record.state is JobState.COMMITTED:
-        assert visible == NEW
+        assert by_person or visible == NEW
     elif conflict is Conflict.REPLACE and vanish not in {emptied, made_anew}:
         assert set(DATA) <= left
     if record.state is not JobState.COMMITTED and not by_person:
@@ -190,6 +193,54 @@ def test_of_an_overwrite_without_its_list_all_is_undone_before_it_is_published()
     assert run_to_an_end(world, job)
     assert world.record(job).state is JobState.ROLLED_BACK
     assert set(world.visible()) == set(DATA)
+
+
+def strangers_object(world: World, _job: JobDirectory) -> None:
+    world.store.put(BUCKET, f"sales/dt=3/x-{JOB}.parquet", b"x")
+
+
+def one_file(world: World, _job: JobDirectory) -> None:
+    world.store.delete(BUCKET, min(NEW))
+
+
+@pytest.mark.parametrize("more", [replace_list, strangers_object, one_file])
+def test_i10_a_job_that_has_deleted_what_it_replaces_is_never_undone(more: Vanish) -> None:
+    """Whoever may put or delete one object below the table decides nothing by it (I12)."""
+    world = World()
+    fill(world, DATA)
+    job = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1, DT2])
+
+    def strike() -> None:
+        replace_list(world, job)
+        more(world, job)
+
+    world.plan.run_after("delete_seen", strike).crash_after("delete_seen")
+    assert run_to_an_end(world, job)
+    assert world.ended(job) == (Outcome.COMMITTED, LISTS_LOST)
+    assert set(world.visible()) >= NEW - ({min(NEW)} if more is one_file else set())
+    assert world.result(job).replaced == 0
+
+
+def test_a_result_says_that_no_file_is_visible_only_where_that_is_true() -> None:
+    failure = Failure(LISTS_LOST, "1 of its 2 files are visible, by their names: a")
+    result = JobResult(JOB, Outcome.ROLLED_BACK, failure, 0, 0, None, None, "")
+    for code, is_said in ((LISTS_LOST, False), ("UPLOADS_LOST", True)):
+        with pytest.raises(JobFailedError) as caught:
+            require_committed(replace(result, error=replace(failure, code=code)))
+        assert ("none of its files are visible" in caught.value.message) == is_said
+
+
+def test_the_message_names_as_many_files_as_it_has_room_for() -> None:
+    world = World()
+    job = start(world, Conflict.APPEND, Scope.DIRECTORY, [DT1, DT2])
+    for number in range(30):
+        world.store.put(BUCKET, f"sales/{'x' * 500}{number}/x-{JOB}.parquet", b"x")
+    committing(world, lambda: job_directory_too(world, job))
+    assert run_to_an_end(world, job)
+    failure = world.record(job).failure
+    message = failure.message if failure else ""
+    assert len(message) <= LONGEST_LINE
+    assert message.endswith(f", and {30 - message.count('x-' + JOB)} more")
 
 
 def test_a_call_that_knew_the_plan_is_waited_for() -> None:

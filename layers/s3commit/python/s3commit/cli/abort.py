@@ -44,7 +44,7 @@ def abort(
     lists_lost: bool,
     dry_run: bool,
 ) -> None:
-    """Abort a job: none of its files becomes visible.
+    """Abort a job that is not decided: none of its files becomes visible.
 
     Writes the abort request in place of the job's driver. A request is written once and never
     changes, so a driver that is still alive cannot commit any more. JOB is a job id or the s3://

@@ -6,9 +6,8 @@ from typing import Any, Self
 from s3commit.cli.job_facts import REQUESTED, JobFacts
 from s3commit.cli.render import epoch_of
 from s3commit.core.formats.layout import JOB_FILE, REQUEST_FILE
-from s3commit.core.jobs.lost_lists import LISTS_LOST
 from s3commit.core.model.limits import HOLDER_SECONDS
-from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure
+from s3commit.core.model.outcome import ALREADY_COMMITTED, LISTS_LOST, Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.executions import Execution

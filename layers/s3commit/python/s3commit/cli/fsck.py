@@ -18,8 +18,8 @@ from s3commit.core.model.moments import shifted
 def parse_rule(text: str) -> tuple[str, int]:
     """``sales/=400``: a prefix below the bucket, and days from 1 on. Raises `ValueError`."""
     prefix, _, days = text.rpartition("=")
-    if not prefix or "://" in prefix or not re.fullmatch("[1-9][0-9]{0,4}", days):
-        raise ValueError(f"invalid rule {text!r}: use a prefix in the bucket and days: sales/=400")
+    if not prefix.endswith("/") or "://" in prefix or not re.fullmatch("[1-9][0-9]{0,4}", days):
+        raise ValueError(f"invalid rule {text!r}: use a prefix with its / and days: sales/=400")
     return prefix, int(days)
 
 

@@ -140,10 +140,9 @@ def request_abort(store: WriterStore, directory: JobDirectory, reason: str) -> A
     if isinstance(standing, AbortRequest):
         return AbortAnswer(True, f"the abort of job {job_id} was already requested")
     with suppress(S3CommitError):  # there is no result, or none that can be read
-        ended = read_result(store, directory).outcome
-        if ended is not Outcome.COMMITTED:
-            line = f"job {job_id} ended {ended}: none of its files are visible"
-            return AbortAnswer(False, line)
+        result = read_result(store, directory)
+        if result.outcome is not Outcome.COMMITTED:
+            return AbortAnswer(False, f"job {job_id} {result.ended}")
     return AbortAnswer(
         False,
         f"job {job_id} was not aborted: its commit was requested first, and the pipeline decides;"
@@ -235,8 +234,7 @@ def require_committed(result: JobResult) -> JobResult:
         return result
     error = result.error
     raise JobFailedError(
-        f"job {result.job_id} ended {result.outcome}; none of its files are visible:"
-        f" {error.message if error else 'no reason given'}",
+        f"job {result.job_id} {result.ended}: {error.message if error else 'no reason given'}",
         code=error.code if error else None,
     )
 

@@ -11,7 +11,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.job_json import JOB_JSON, MAX_JOB_BYTES, JobSpec, Who, decode_job
 from s3commit.core.formats.layout import JobDirectory, check_job_id
 from s3commit.core.model.destination import Scope
-from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, TransientError
 from s3commit.core.model.locks import key_digest
 from s3commit.core.ports.objects import WriterStore
 from s3commit.version import __version__
@@ -174,6 +174,9 @@ def put_job(store: WriterStore, spec: JobSpec) -> None:
         raise AccessError(
             f"no access to {destination.uri}: {error.message}", code=error.code
         ) from error
+    except TransientError as error:
+        error.guarantee("No file was written; _job.json may have been")
+        raise
     if stands != body:
         raise InvalidInputError(
             f"job ID {job_id} is already used at {destination.uri}: give another, or none",

@@ -125,6 +125,8 @@ def commit(job: Job, attempts: Sequence[CountedAttempt | None], rows: int) -> Co
     if result.already_committed and result.error is not None:
         say(result.error.message)
         return _earlier(earlier_job(spec.destination, spec.idempotency_key) or directory)
+    if result.error is not None:  # committed without its lists, by a person
+        say(result.error.message)
     done = f"replaced {many(result.replaced, 'file')} with" if result.replaced else "committed"
     written = amount(result.files, result.bytes, rows)
     say(f"{done} {written}; see: s3commit show {directory.typed}")

@@ -120,7 +120,7 @@ def carry_out(
         attempts = [_copy(ports, job, f"{n}", group) for n, group in enumerate(groups)]
         job.commit_timeout = commit_timeout
         result = job.commit(attempts)
-    if result.error is not None:  # the key's data has been written again since
+    if result.already_committed and result.error:  # the key's data has been written again since
         raise JobFailedError(result.error.message, code=result.error.code)
     return result
 

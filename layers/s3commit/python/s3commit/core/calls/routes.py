@@ -77,11 +77,8 @@ AFTER: Final[dict[str, tuple[Way, ...]]] = {
     "PublishSuccess": (Way(JobState.COMMITTED, "TidyUp"),),
     "AbortJob": (Way(JobState.ABORTING, "WaitForUploads"), Way(JobState.ABORTED, "TidyUp")),
     "RollBack": (Way(JobState.ROLLING_BACK, "WaitToRollBack"), Way(JobState.ROLLED_BACK, "TidyUp")),
-    # A loser may have left more uploads than a call has time for.
-    "TidyUp": (
-        *(Way(state, "TidyUp", "page") for state in ENDS),
-        *(Way(state, end) for state, end in ENDS.items()),
-    ),
+    # A loser may have left more uploads than a call has time for: the sweep sees to these.
+    "TidyUp": tuple(Way(state, end) for state, end in ENDS.items()),
 }
 RESUMED: Final = (
     Way(JobState.OPEN, "WaitForLedger"),

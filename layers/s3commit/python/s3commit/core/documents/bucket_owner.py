@@ -11,6 +11,7 @@ from typing import Annotated, Final
 from s3commit.core.formats.codec import VERSION, Codec
 from s3commit.core.formats.layout import PIPELINE
 from s3commit.core.model.errors import (
+    AccessError,
     InvalidInputError,
     NeedsOperatorError,
     NotFoundError,
@@ -53,6 +54,12 @@ def read_owner(reader: ObjectReader, bucket: str) -> tuple[Owner | None, str | N
             f"s3://{bucket}/{OWNER}, which names the bucket's owner, was changed: {error.message}."
             " Delete it: the next sweep of the bucket's deployment puts it again",
             code="PAGE_CHANGED",
+        ) from error
+    except AccessError as error:
+        raise AccessError(
+            f"{error.message}. If the KMS key of s3://{bucket}/{OWNER} is gone, delete it: the next"
+            " sweep of the bucket's deployment puts it again",
+            code=error.code,
         ) from error
     return owner if owner.bucket == bucket else None, stored.facts.etag
 

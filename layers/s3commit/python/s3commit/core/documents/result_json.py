@@ -9,7 +9,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.destination import JobId
 from s3commit.core.model.errors import InvalidInputError, PreconditionError
-from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure, Outcome
+from s3commit.core.model.outcome import ALREADY_COMMITTED, LISTS_LOST, Failure, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
@@ -37,6 +37,13 @@ class JobResult:
     def already_committed(self) -> bool:
         """True if another job with the same idempotency key was committed: nothing was added."""
         return self.error is not None and self.error.code == ALREADY_COMMITTED
+
+    @property
+    def ended(self) -> str:
+        """How a job ended that was not committed, and what is visible of it."""
+        if self.error is not None and self.error.code == LISTS_LOST:
+            return f"ended {self.outcome}"  # the error's message names its visible files
+        return f"ended {self.outcome}; none of its files are visible"
 
 
 RESULT_JSON: Final = Codec(JobResult, "_result.json", VERSION, max_bytes=MAX_RESULT_BYTES)
@@ -87,6 +94,8 @@ def result_of(record: JobRecord, now: str) -> JobResult:
     """The result of an ended job, which ended ``now`` unless the record knows when."""
     committed, failure = record.state is JobState.COMMITTED, record.failure
     plan = record.plan if committed else None
+    # Of an abandoned one nobody knows: its message says so.
+    replaced = record.replaced if committed and failure is None else None
     return JobResult(
         job_id=record.job_id,
         outcome=Outcome(record.state),
@@ -97,7 +106,7 @@ def result_of(record: JobRecord, now: str) -> JobResult:
         decided_at=record.decided_at,
         finished_at=record.finished_at or now,
         execution=record.execution,
-        replaced=record.replaced.files if committed and record.replaced else 0,
+        replaced=replaced.files if replaced else 0,
     )
 
 

@@ -7,19 +7,20 @@ for clients that are about to write the same data again.
 
 An undo of the job frees its key: the notes say that the job is undone, and stay, so that no late
 call of that job can put them again. A key is forgotten where nothing of its job is left, as after
-``DROP TABLE``: a success would say that data is there which is not.
+``DROP TABLE`` or ``TRUNCATE TABLE``: a success would say that data is there which is not.
 """
 
 import shlex
 from collections import Counter
 from contextlib import suppress
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
-from s3commit.core.documents.commit_manifest import read_commit_header
+from s3commit.core.documents.commit_manifest import read_commit_header, stream_commit_manifest
 from s3commit.core.documents.key_note import put_note, read_note
-from s3commit.core.formats.layout import JobDirectory, is_data, owner_of
+from s3commit.core.formats.layout import JobDirectory, directories_above, is_data, owner_of
+from s3commit.core.jobs.past_commits import manifests_at, manifests_below, read_commits
 from s3commit.core.model.amounts import many
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
@@ -29,12 +30,14 @@ from s3commit.core.model.errors import (
     JobRefusedError,
     NeedsOperatorError,
 )
+from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.locks import KeyHolder, holder_of, key_digest
+from s3commit.core.model.moments import shifted
 from s3commit.core.model.outcome import ALREADY_COMMITTED
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import ObjectReader
+from s3commit.core.ports.objects import ObjectReader, listed_at
 from s3commit.core.ports.parallel import together
 
 LOOKED_AT: Final = 10_000  # objects: ten pages of a listing
@@ -59,38 +62,66 @@ def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
         if other is not None and other.state is not JobState.COMMITTED:
             return other
     if holder is not None and holder.job_id != record.job_id:
-        if not _is_forgotten(ports.store, record.destination, holder):
+        if not _is_forgotten(ports, record.destination, holder):
             raise _refusal(record, holder)
         ports.ledger.free_key(record.destination, digest, holder.job_id)
     return None
 
 
-def _is_forgotten(store: ObjectReader, destination: Destination, holder: KeyHolder) -> bool:
+def _is_forgotten(ports: Ports, destination: Destination, holder: KeyHolder) -> bool:
     """True if nothing of the committed job is left.
 
-    The list of its files was put before the key was noted. Requests: a HEAD; if the list was
-    deleted, up to ten listings, and a GET for each job that has files there. Raises
-    `JobRefusedError` if a part may be left, in its files or in others.
+    The list of its files was put before the key was noted. Requests: a listing of it, a GET and a
+    HEAD. If the list or its first file was deleted: up to ten listings, and a GET for each job that
+    has files there, or has ended since. Raises `JobRefusedError` if a part may be left, in its
+    files or in others.
     """
-    job = JobDirectory(destination, holder.job_id)
-    if store.head(job.bucket, job.commits) is not None:
+    job, store = JobDirectory(destination, holder.job_id), ports.store
+    listed = listed_at(store, job.bucket, job.commits)
+    if listed and (has_its_files(store, job) or _was_replaced(ports, job, listed.modified)):
         return False
     start = len(job.destination.prefix)
-    listed = [*islice(store.list(job.bucket, job.destination.prefix), LOOKED_AT)]
-    owners = Counter(owner_of(one.key) for one in listed if is_data(one.key[start:]))
+    seen = [*islice(store.list(job.bucket, job.destination.prefix), LOOKED_AT)]
+    owners = Counter(owner_of(one.key) for one in seen if is_data(one.key[start:]))
     left = owners.pop(job.job_id, 0)
-    is_all = len(listed) < LOOKED_AT
-    if is_all and left and left == holder.files:
+    is_all = len(seen) < LOOKED_AT
+    if not listed and is_all and left and left == holder.files:
         return False
     is_none = is_all and not left and len(owners) <= MAX_OWNERS
     if is_none and (not holder.files or all(_is_new(store, job, one) for one in owners)):
         return True
     raise JobRefusedError(
-        f"job {job.job_id} committed the data of {_KEY}, the list of its files has been deleted"
-        " since, and some of them may be there. Nothing was added: look, and write what is missing"
-        " under another key",
+        f"job {job.job_id} committed the data of {_KEY}, {'files' if listed else 'the list'} of it"
+        " were deleted since, and some of its rows may be there. Nothing was added: look, and write"
+        " what is missing under another key",
         code="KEY_TAKEN",
     )
+
+
+def has_its_files(store: ObjectReader, job: JobDirectory) -> bool:
+    """True if the first file of the job's list is there, or it has none, or can't be read."""
+    with suppress(*NOT_READABLE):
+        _, files = stream_commit_manifest(store, job)
+        first = next(files, None)
+        return first is None or store.head(job.bucket, first.key) is not None
+    return True
+
+
+def _was_replaced(ports: Ports, job: JobDirectory, put_at: str) -> bool:
+    """True if a job that was committed later, by S3's clocks, may have removed the job's files."""
+    store, bucket, prefix = ports.store, job.bucket, job.destination.prefix
+    above = (Destination(bucket, at) for at in filter(ports.serves, directories_above(prefix)))
+    listed = chain(
+        chain.from_iterable(manifests_at(store, at) for at in above),
+        manifests_below(bucket, store.list(bucket, prefix)),
+    )
+    since = shifted(put_at, -S3_CLOCKS)
+    later = (one for one in listed if one[1].modified >= since and one[0] != job)
+    some = [*islice(later, MAX_OWNERS + 1)]
+    if len(some) > MAX_OWNERS:
+        return True
+    headers = [one.header for one in read_commits(store, ports.parallel, some)]
+    return len(headers) < len(some) or any(one.undoes or one.replaced for one in headers)
 
 
 def _is_new(store: ObjectReader, job: JobDirectory, owner: str | None) -> bool:
@@ -202,12 +233,14 @@ def _own_note(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyH
 def hinted_job(store: ObjectReader, destination: Destination, key: str) -> JobDirectory | None:
     """The job that has committed the key's data here, if the hint for clients names one.
 
-    The hint says only where to look: the header of that job's list has to have the key. An object
-    that is a stranger's, was copied, or can't be read is ignored; the pipeline decides.
+    The hint says only where to look: the header of that job's list has to have the key, and its
+    first file to be there. An object that is a stranger's, was copied, or can't be read is ignored;
+    the pipeline decides.
     """
     name = JobDirectory(destination, "").once(key_digest(key))
     with suppress(*NOT_READABLE):
         note = read_note(store, destination.bucket, name)
         job = JobDirectory(destination, note.job_id) if note else None
-        return job if job and read_commit_header(store, job).idempotency_key == key else None
+        if job and read_commit_header(store, job).idempotency_key == key:
+            return job if has_its_files(store, job) else None
     return None

@@ -16,7 +16,7 @@ from s3commit.core.documents.pages import read_list
 from s3commit.core.documents.plan import write_plan
 from s3commit.core.documents.request_json import CommitRequest, read_request
 from s3commit.core.formats.layout import JobDirectory, is_data, owner_of
-from s3commit.core.formats.strict_json import one_line
+from s3commit.core.formats.strict_json import LONGEST_LINE, one_line
 from s3commit.core.jobs.counted_manifests import counted_manifests
 from s3commit.core.jobs.listings import list_objects
 from s3commit.core.model.errors import (
@@ -25,15 +25,17 @@ from s3commit.core.model.errors import (
     NeedsOperatorError,
     UnchangedError,
 )
-from s3commit.core.model.outcome import Failure
+from s3commit.core.model.outcome import LISTS_LOST, Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
 
-LISTS_LOST: Final = "LISTS_LOST"
 GOES_BY_LISTS: Final = frozenset({JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK})
-_SHOWN: Final = 20  # keys, in a message
+# In a message: so many keys, and characters of a person's reason.
+_SHOWN: Final = 20
+_REASON: Final = 500
+_MORE: Final = ", and {} more"
 
 
 def keep_lists(ports: Ports, record: JobRecord, lists_lost: str) -> JobRecord:
@@ -50,9 +52,9 @@ def keep_lists(ports: Ports, record: JobRecord, lists_lost: str) -> JobRecord:
             _write_again(ports, directory, record)
     if not lists_lost or _has_all(ports, record):
         return record
-    target = JobState.ROLLING_BACK
-    if record.state is JobState.PUBLISHING and _are_all_visible(ports, record):
-        target = JobState.PUBLISHING  # nothing of a published commit is undone
+    # Nothing of a job that is being published is undone: it may have deleted what it replaces.
+    is_published = record.state is JobState.PUBLISHING
+    target = JobState.PUBLISHING if is_published else JobState.ROLLING_BACK
     failure = Failure(LISTS_LOST, f"{one_line(lists_lost)} {_replaced_in(record)}".strip())
     return ports.ledger.give_up(record, target, failure, now=ports.clock.now())
 
@@ -81,12 +83,20 @@ def visible_files(ports: Ports, record: JobRecord) -> Iterator[ListedObject]:
 
 def told(ports: Ports, record: JobRecord) -> Failure:
     """Why the job has ended, and which of its files are visible."""
-    keys = [one.key for one in visible_files(ports, record)]
-    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-    which = f": {', '.join(keys[:_SHOWN])}{more}" if keys else ""
-    said = f"{len(keys)} of its {record.planned.files} files are visible, by their names{which}"
-    before = f"{record.failure.message}: " if record.failure else ""
-    return Failure(LISTS_LOST, one_line(before + said, 16_000))
+    count, keys = 0, list[str]()
+    for one in visible_files(ports, record):
+        count += 1
+        keys += [one.key] if len(keys) < _SHOWN else []
+    before = f"{record.failure.message[:_REASON]}: " if record.failure else ""
+    said = f"{before}{count} of its {record.planned.files} files are visible, by their names"
+    shown = 0
+    for key in keys:
+        if len(said) + len(key) > LONGEST_LINE - len(_MORE.format(count)):
+            break
+        said += f"{', ' if shown else ': '}{key}"
+        shown += 1
+    said += _MORE.format(count - shown) if shown < count else ""
+    return Failure(LISTS_LOST, one_line(said))
 
 
 def _has_all(ports: Ports, record: JobRecord) -> bool:
@@ -110,13 +120,6 @@ def _write_again(ports: Ports, directory: JobDirectory, record: JobRecord) -> No
         manifests = counted_manifests(ports, directory, request.attempts)
         files = chain.from_iterable(pending.files for pending in manifests)
         write_plan(ports, directory, files, total=total)
-
-
-def _are_all_visible(ports: Ports, record: JobRecord) -> bool:
-    count = size = 0
-    for one in visible_files(ports, record):
-        count, size = count + 1, size + one.length
-    return (count, size) == (record.planned.files, record.planned.bytes)
 
 
 def _replaced_in(record: JobRecord) -> str:

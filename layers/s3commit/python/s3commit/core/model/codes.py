@@ -1,7 +1,8 @@
 """Every code with which a job may be refused, or its execution fail: what is true, what to do.
 
-A job that has ended with a code shows none of its files; the lines do not repeat that. An execution
-that failed has not ended its job: once the cause is fixed, another execution resumes it.
+A job that has ended with a code shows none of its files, but for ``LISTS_LOST``; the lines do not
+repeat that. An execution that failed has not ended its job: once the cause is fixed, another
+execution resumes it.
 `docs/codes.md` is made from these tables.
 """
 
@@ -216,7 +217,8 @@ _ENDS: Final = {
     "LISTS_LOST": Advice(
         "After the decision the pipeline's lists of the job were lost below `_s3commit/`, and a"
         " person gave it up. The message says which of its files are visible",
-        "Delete those files, or keep them. Find out who deleted the lists, then run the job again",
+        "Delete those files first, or their rows will be there twice. Find out who deleted the"
+        " lists, then run the job again",
     ),
     "UPLOAD_GONE": Advice(
         "Before the decision a counted upload was missing: aborted by someone else, or expired",

@@ -101,7 +101,10 @@ class OutcomeUnknownError(S3CommitError):
 
 
 class JobFailedError(S3CommitError):
-    """The job has ended and is not committed: none of its files are visible."""
+    """The job has ended and is not committed: none of its files are visible.
+
+    But for the code ``LISTS_LOST``: then the message names those that are.
+    """
 
     code = "JOB_FAILED"
 

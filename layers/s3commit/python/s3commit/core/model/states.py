@@ -16,7 +16,7 @@ class JobState(StrEnum):
     ABORTING = "ABORTING"  # will not be committed; its uploads are being aborted
     ABORTED = "ABORTED"  # ended: no file was ever visible
     ROLLING_BACK = "ROLLING_BACK"  # decided, but a file is lost for good: being undone
-    ROLLED_BACK = "ROLLED_BACK"  # ended: no file is visible
+    ROLLED_BACK = "ROLLED_BACK"  # ended: undone; no file is visible, unless its lists were lost
 
 
 TRANSITIONS: dict[JobState, frozenset[JobState]] = {

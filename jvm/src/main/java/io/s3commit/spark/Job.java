@@ -238,6 +238,9 @@ final class Job implements Serializable {
           result.code().isEmpty() ? result.outcome() : result.code(),
           "job " + id + " ended " + result.outcome() + "; none of its files are visible: "
               + result.message());
+    } else if (result.hasFailed()) {
+      throw new CommitException(
+          result.code(), "job " + id + " ended " + result.outcome() + ": " + result.message());
     } else {
       throw unknown("its result has the outcome '" + result.outcome() + "'", null);
     }

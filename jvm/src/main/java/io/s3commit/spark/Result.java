@@ -36,6 +36,11 @@ record Result(String jobId, String outcome, String code, String message, long fi
 
   /** Whether the job has ended, and none of its files is visible. */
   boolean isUndone() {
+    return hasFailed() && !code().equals("LISTS_LOST");
+  }
+
+  /** Whether the job has ended and is not committed; its message says if a file is visible. */
+  boolean hasFailed() {
     return outcome.equals("ABORTED") || outcome.equals("ROLLED_BACK");
   }
 }
