@@ -62,7 +62,9 @@ def test_a_job_is_seen_from_its_first_task_to_its_end(shown: Shown) -> None:
         desk.world.request(directory, *attempts)
         run_until(shown, JOB, "BeginPublish")
         expect(state).to_have_text("COMMITTING")
-        expect(page.locator("#progress progress")).to_have_attribute("value", "2")  # one more is open
+        expect(page.locator("#progress progress")).to_have_attribute(
+            "value", "2"
+        )  # one more is open
         expect(page.locator(".machine .now title")).to_have_text("BeginPublish: now")
         desk.world.run(directory, arn_of(JOB))
         desk.stacks.history(("TaskStateEntered", "TidyUp"), ("ExecutionSucceeded", ""))

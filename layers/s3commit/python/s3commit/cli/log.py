@@ -54,8 +54,8 @@ def log(session: Session, *, destination: Destination, limit: int, key: str | No
 
     The newest is last; behind it are the jobs that have not ended. Times are UTC. KIND is append,
     overwrite or undo. REPLACED are the earlier files that the job has removed, GONE those of its
-    own that no longer exist: a later job has replaced them, or someone deleted them. Below a job's
-    row stands the rest. "who" is the writer as it names itself: its application, user and host, and
+    own that no longer exist: a later job has replaced them, or someone deleted them. The lines
+    below a job's row have the rest. "who" is the writer as it names itself: its application, user and host, and
     its Airflow run. "undoes" is the job that an undo has undone, "undone by" the undo that reverted
     this job: the first digits of their ids. "key" has those of the idempotency key's SHA-256. Needs
     S3 alone; with a table it also has the aborted and rolled back jobs of which S3 has nothing any

@@ -58,8 +58,8 @@ class Output:
         """Print a document: for people the objects below ``name`` as a table.
 
         ``columns`` are the members to show, with commas: ``state, jobId as JOB``. A column without
-        a value is left out. Those of ``below`` stand on lines of their own below the object's row,
-        each with its name, without those that have no value.
+        a value is left out. Those of ``below`` are printed on lines of their own below the object's
+        row, each with its name, without those that have no value.
         """
         if self.json:
             click.echo(json.dumps(self._said(document), indent=2))
@@ -128,7 +128,7 @@ def epoch_of(text: str) -> float:
 
 
 def took(began: str | None, ended: str | None) -> int | None:
-    """The whole seconds between two moments that clients may have said; None if one is not known.
+    """The whole seconds between two moments, which a client may name; None if one is not known.
 
     Clocks that differ give 0.
     """

@@ -245,7 +245,7 @@ def _written(session: Session, job: JobFacts) -> list[tuple[str, int, int]] | No
 
 
 def _spans(job: JobFacts, states: list[dict[str, Any]], now: str) -> dict[str, int]:
-    """Where the job's time went, in seconds, of what goes on so far; the ledger alone knows."""
+    """Where the job's time went, in seconds, up to now if it runs; the ledger alone knows."""
     if (record := job.record) is None:
         return {}
     ended = job.result or record
