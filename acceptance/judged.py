@@ -106,6 +106,7 @@ SAMPLES: Final = (
     "t/__magic_job-x/_request.json",
     "t/__magic_job-x/_result.json",
     "t/__magic_job-x/_tasks/0/_0.pendingset",
+    "_s3commit/_owner.json",
     "_s3commit/x/_decision.json",
     "_s3commit/x/_index-0.json",
     "_s3commit/x/_pages/_0.jsonl",

@@ -91,7 +91,7 @@ def _locks(ports: Ports, holders: int, replaces: int) -> Figure:
 def _lock(ports: Ports, prefix: str) -> JobRecord:
     """A new job that replaces what is there, and has its locks."""
     record = _record(prefix, JobState.SEALED, ports.clock.now())
-    ports.ledger.open_job(replace(record, conflict=Conflict.REPLACE))
+    record = ports.ledger.open_job(replace(record, conflict=Conflict.REPLACE))
     directory = JobDirectory.of(record)
     ticket = Ticket(record.job_id, BUCKET, directory.prefix, execution="bench").after(record)
     assert acquire_destination(ports, ticket).acquired

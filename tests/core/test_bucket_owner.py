@@ -67,7 +67,7 @@ def test_an_owner_behind_a_key_that_is_gone_can_be_deleted_and_the_job_goes_on()
     world.plan.fail("get", denied, times=None, where=lambda call: call.key == OWNER)
     check = partial(check_owner, world.ports.store, A, claims=True)
     world.request(directory, world.attempt(directory, "t0"))
-    with pytest.raises(AccessError, match=f"KMS key of .*{OWNER} is gone, delete it"):
+    with pytest.raises(AccessError, match=f"KMS key of .*{OWNER} was deleted, delete it"):
         run_execution(replace(world.ports, check_owner=lambda _bucket: check()), directory)
     world.store.delete(BUCKET, OWNER)
     run_execution(of(world, A), directory)

@@ -152,7 +152,7 @@ def test_the_command_needs_cli(installed: Installed, lake: Lake, moto_endpoint: 
     for arguments in (
         "--help",
         f"status {table}",
-        f"fsck {place} {table}",
+        f"log {place} {table}",
         "sweep --dry-run --stuck-after 1h --abandoned-after 1d --retention 30d"
         f" --state-machine {MACHINE} {table}",
     ):

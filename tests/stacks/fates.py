@@ -22,10 +22,12 @@ from s3commit.aws.wiring import make_ports, owning
 from s3commit.core.calls.routes import STEPS
 from s3commit.core.commit import acquire_destination
 from s3commit.core.documents.bucket_owner import OWNER
+from s3commit.core.documents.decision_json import read_decision
 from s3commit.core.documents.job_json import Conditions
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.documents.ticket import execution_input
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.jobs.idempotency import has_lost_key
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import TransientError
 from s3commit.core.model.limits import SMALLEST_UNIT
@@ -111,9 +113,10 @@ def committed(server: Server, directory: JobDirectory) -> None:
     server.request(directory, *attempts)
     server.complete(server.decide(directory))
     ticket = server.steps(execution_input(directory), "SealJob")
-    ticket = server.steps(server.complete(ticket), "BeginPublish")
+    ticket = server.complete(ticket)
+    ticket = server.steps(ticket, "BeginPublish", "BeginPublish", "PublishSuccess")
     assert ticket["outcome"] == "COMMITTED"
-    server.steps(ticket, "BeginPublish", "PublishSuccess", "TidyUp", "TidyUp")
+    server.steps(ticket, "PublishSuccess", "TidyUp", "TidyUp")
     server.arrive(directory, server.attempt(directory, "t1", "late"))
     server.steps(execution_input(directory), "SealJob", "PublishSuccess", "TidyUp")
     assert server.open_uploads(directory.destination.prefix) == []
@@ -228,6 +231,14 @@ def swept(server: Server, directory: JobDirectory) -> None:
     assert server.sweep()["retired"] >= 1
 
 
+def brought_back(server: Server, directory: JobDirectory) -> None:
+    """What an empty ledger asks, in an event's call, of a committed job that has a key."""
+    committed(server, directory)
+    with server._recorder.as_function("ingest"):
+        decided = read_decision(server._real, BUCKET, directory.decision)
+        assert decided is not None and not has_lost_key(server._real.store, decided)
+
+
 def abandoned(server: Server) -> JobDirectory:
     directory = job_directory(job_id=str(uuid.uuid4()))
     server.open(directory)
@@ -251,6 +262,7 @@ FATES: tuple[Callable[[Server, JobDirectory], None], ...] = (
     replaced_by_partition,
     took_over_from_the_dead,
     rolled_back_by_version,
+    brought_back,
     swept,
 )
 

@@ -13,7 +13,7 @@ READS = frozenset(
 RESENT = frozenset(
     {"put", "delete", "complete_upload", "create_upload", "abort_upload", "delete_seen",
      "upload_part", "copy_part", "free_key", "take_over", "advance", "decide", "note",
-     "note_healing", "lock", "unlock", "release", "unlist", "open_job", "record_attempt"}
+     "note_healing", "lock", "unlock", "release", "give_up", "unlist", "open_job", "record_attempt"}
 )  # fmt: skip
 
 KINDS = (

@@ -57,8 +57,8 @@ def read_owner(reader: ObjectReader, bucket: str) -> tuple[Owner | None, str | N
         ) from error
     except AccessError as error:
         raise AccessError(
-            f"{error.message}. If the KMS key of s3://{bucket}/{OWNER} is gone, delete it: the next"
-            " sweep of the bucket's deployment puts it again",
+            f"{error.message}. If the KMS key of s3://{bucket}/{OWNER} was deleted, delete it: the"
+            " next sweep of the bucket's deployment puts it again",
             code=error.code,
         ) from error
     return owner if owner.bucket == bucket else None, stored.facts.etag

@@ -90,10 +90,10 @@ def _is_forgotten(ports: Ports, destination: Destination, holder: KeyHolder) -> 
     is_none = is_all and not left and len(owners) <= MAX_OWNERS
     if is_none and (not holder.files or all(_is_new(store, job, one) for one in owners)):
         return True
+    what = "some of its files have" if listed else "the list of its files has"
     raise JobRefusedError(
-        f"job {job.job_id} committed the data of {_KEY}, {'files' if listed else 'the list'} of it"
-        " were deleted since, and some of its rows may be there. Nothing was added: look, and write"
-        " what is missing under another key",
+        f"job {job.job_id} committed the data of {_KEY}, {what} been deleted since, and some of its"
+        " rows may be there. Nothing was added: look, and write what is missing under another key",
         code="KEY_TAKEN",
     )
 
