@@ -28,7 +28,7 @@ from s3commit.writer.start import start_job
 from s3commit.writer.undo import undo
 from tests.chromium import launch
 
-HEIGHTS: Final = {"jobs": 430, "job": 900, "table": 560}
+HEIGHTS: Final = {"jobs": 460, "job": 1120, "table": 560}
 TASKS, LET_THROUGH = 24, 15
 ANA: Final = Who(application="s3commit", user="ana", host="laptop")
 LONGEST: Final = 200.0  # seconds; a completion waits no longer

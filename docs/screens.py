@@ -3,8 +3,10 @@
 Each line of `PAGE` that begins with ``$`` is run, and what the command prints stands below it.
 """
 
+import getpass
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,7 +46,7 @@ $ s3commit status --all
 $ s3commit log s3://BUCKET/orders/
 ```
 
-KEY is the first 8 digits of the SHA-256 of the job's idempotency key. `--key` takes the key itself.
+`key` has the first 8 digits of the idempotency key's SHA-256. `--key` takes the key itself.
 
 ## A running job
 
@@ -102,7 +104,8 @@ def _screen(arguments: str) -> str:
     printed = subprocess.run(  # noqa: S603 - our own
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True
     ).stdout
-    lines = (line.rstrip() for line in printed.splitlines())
+    here = f"{getpass.getuser()}@{socket.gethostname()}"
+    lines = (line.rstrip() for line in printed.replace(here, "ana@laptop").splitlines())
     cut = (line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in lines)
     return "\n".join([f"s3commit {arguments}", *cut])
 

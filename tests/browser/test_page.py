@@ -1,7 +1,9 @@
 """The page as people meet it: in a real browser, live, by keyboard, in both colours, on a phone."""
 
+import json
 import re
 from contextlib import closing
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 from urllib.parse import quote
@@ -10,9 +12,13 @@ import pytest
 from playwright.sync_api import Page, expect
 from werkzeug.serving import WSGIRequestHandler
 
-from s3commit.core.documents.job_json import Who
+from s3commit.cli.page.views import SORTED
+from s3commit.core.documents.job_json import MAX_WHO, Who
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Destination
+from s3commit.core.model.locks import key_digest
+from s3commit.core.model.outcome import Failure
+from s3commit.core.model.record import PlanFacts, Waits
 from s3commit.core.model.states import JobState
 from s3commit.local.serving import Serving
 from tests.browser.conftest import Shown
@@ -56,7 +62,9 @@ def test_a_job_is_seen_from_its_first_task_to_its_end(shown: Shown) -> None:
         desk.world.request(directory, *attempts)
         run_until(shown, JOB, "BeginPublish")
         expect(state).to_have_text("COMMITTING")
-        expect(page.locator("progress")).to_have_attribute("value", "2")  # one more is open
+        expect(page.locator("#progress progress")).to_have_attribute(
+            "value", "2"
+        )  # one more is open
         expect(page.locator(".machine .now title")).to_have_text("BeginPublish: now")
         desk.world.run(directory, arn_of(JOB))
         desk.stacks.history(("TaskStateEntered", "TidyUp"), ("ExecutionSucceeded", ""))
@@ -102,7 +110,9 @@ def test_a_stuck_job_is_on_top_and_the_keyboard_alone_copies_its_command(shown: 
         assert tab_to("Skip") == ["Skip to the content"]
         assert (focused.bounding_box() or {"x": -1})["x"] >= 0
         page.keyboard.press("Enter")
-        assert tab_to(JOB) == ["table", "state", "who", "Filter", "Jobs", "lake/sales/", JOB]
+        fields = ["table", "state", "who", "key", "since", "before"]
+        headings = [name.capitalize() for name in SORTED]
+        assert tab_to(JOB) == [*fields, "Filter", "Jobs", *headings, JOB]
         page.keyboard.press("Enter")
         expect(page.locator("h1")).to_contain_text("COMMITTING")
         command = tab_to("Copy s3commit")[-1].removeprefix("Copy ")
@@ -126,10 +136,53 @@ def test_i12_whatever_strangers_name_is_shown_and_never_run(shown: Shown, view: 
     asked = view.format(job=quote(job.uri), table=quote(place.uri))
     with shown.page(asked, viewport=PHONE) as page:
         text = page.locator("main").inner_text()
-        assert ("<script>hacked=1</script>" in text, RTL[0] in text) == (True, False)
+        assert ("<script>hacked" in text, RTL[0] in text) == (True, False)
         assert view != "/" or r"\u202egnp.exe" in text
         assert page.evaluate("typeof hacked") == "undefined"
         assert page.locator("main :is(script, img)").count() == width_over(page) == 0
+
+
+OFF_SCREEN = """() => [...document.querySelectorAll("main :is(th, td)")].filter((it) => {
+  const { left, right, width, height } = it.getBoundingClientRect();
+  const fits = it.scrollWidth <= Math.ceil(width) && left >= 0 && right <= innerWidth;
+  return !(width && height && fits && it.checkVisibility());
+}).map((it) => it.tagName + " " + it.textContent.trim())"""
+TALLEST = {390: 420, 1280: 220}  # px of a row of the list
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_longest_value_of_each_column_leaves_each_heading_on_the_screen(
+    shown: Shown, width: int
+) -> None:
+    """Of each table of each view; the list's rows stay rows."""
+    desk, name = shown.desk, "W" * MAX_WHO
+    place = JobDirectory(Destination("lake", f"{'k' * 400}/"), JOB)
+    who = Who(name, name, name, name, name)
+    file = f"dt={'W' * 240}/h={'W' * 240}/part-{JOB}.csv"
+    desk.world.open(place, who=who, idempotency_key=key_digest("today"))
+    desk.world.request(place, desk.world.attempt(place, "0", files={file: b"1"}))
+    desk.world.run(place)
+    desk.open_job(OTHER)
+    desk.open_job(THIRD)
+    jobs, most = desk.world.ledger._jobs, 2**53 - 1
+    counts = PlanFacts("", 1, most, most, most)
+    long: Any = {"plan": counts, "created_at": "1970-01-01T00:00:00.000Z", "undoes": OTHER}
+    jobs[place.ref] = replace(jobs[place.ref], **long, failure=Failure("W" * 60, "W" * 900))
+    waits = Waits("2026-11-01T00:00:00.000Z", (job_directory(THIRD).ref, place.ref))
+    sealed: Any = {"state": JobState.SEALED, "waits": waits, "execution": arn_of(OTHER)}
+    jobs[job_directory(OTHER).ref] = replace(jobs[job_directory(OTHER).ref], **sealed)
+    desk.dies(OTHER, error="W" * 80, says="W" * 900)
+    desk.stacks.history(("TaskStateEntered", "W" * 80), ("ExecutionFailed", "W" * 250))
+    line = {"level": "CRITICAL", "message": "W" * 900, "job_id": JOB, "step": "W" * 40}
+    desk.stacks.logged = [json.dumps(line)]
+    table, job = f"/table?table={place.destination.uri}", f"/job?job={place.uri}"
+    for path in ("/", table, job, f"/job?job={OTHER}", f"/log?job={place.uri}"):
+        with shown.page(path, viewport={"width": width, "height": 844}) as page:
+            assert (path, page.evaluate(OFF_SCREEN), width_over(page)) == (path, [], 0)
+            assert page.locator("main th").count() > 2
+            if path == "/":
+                tall = "[...document.querySelectorAll('tbody tr')].map((it) => it.offsetHeight)"
+                assert max(page.evaluate(tall)) <= TALLEST[width]
 
 
 READ = """async ([to, how]) => {

@@ -2,11 +2,13 @@
 
 import json
 from functools import partial
+from unittest.mock import patch
 
 import pytest
 
 from s3commit.cli import log
-from s3commit.core.documents.job_json import Who
+from s3commit.cli.log import LONGEST_WHY, log_document
+from s3commit.core.documents.job_json import MAX_WHO, Who
 from s3commit.core.formats.layout import MAGIC_PREFIX
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.locks import key_digest
@@ -24,16 +26,16 @@ def test_what_happened_last_comes_last_with_who_and_why_however_it_ended(desk: D
     desk.committed_job(JOB, who=WHO, idempotency_key=KEY, created_at=began)
     desk.world.clock.advance(60)
     desk.committed_job(OTHER, idempotency_key=KEY)
-    header, *rows = desk.run("log", SALES).stdout.splitlines()
-    columns = "ENDED TOOK STATE FILES SIZE ROWS REPLACED GONE KEY JOB WHO WHY NOT"
-    assert header.split() == columns.split()
-    first, other, third = rows
-    assert third.split() == ["REQUESTED", THIRD, "ops"]
-    assert other.split()[2] == "ABORTED"
-    assert "ALREADY_COMMITTED: job " in other
-    shown = f"{JOB}  sales (application_1_7), ops@node-7, daily/run/write/-1/2"
-    assert first.startswith("2026-11-21 22:01:00Z    1m  COMMITTED      2   8 B")
-    assert first.endswith(shown)
+    text = desk.run("log", SALES).stdout.splitlines()
+    assert text[0].split() == ["ENDED", "KIND", "STATE", "FILES", "ROWS", "REPLACED", "GONE", "JOB"]
+    first, under, other, why, *_, third, who = text[1:]
+    assert first.split()[2:5] == ["append", "COMMITTED", "2"]
+    assert first.startswith("2026-11-21 22:01:00Z") and first.endswith(JOB)
+    by = "who sales (application_1_7), ops@node-7, daily/run/write/-1/2"
+    assert under == f"  {by}; key {KEY[:8]}; size 8 B; took 1m"
+    assert other.split()[2:4] == ["append", "ABORTED"]
+    assert why.startswith("  why not ALREADY_COMMITTED: job ")
+    assert (third.split(), who) == (["append", "REQUESTED", THIRD], "  who ops")
     document = desk.json("log", SALES)
     assert document["complete"] is True
     assert document["jobs"][0]["who"] == {
@@ -44,6 +46,24 @@ def test_what_happened_last_comes_last_with_who_and_why_however_it_ended(desk: D
         "airflow": "daily/run/write/-1/2",
     }
     assert document["jobs"][1]["error"]["code"] == "ALREADY_COMMITTED"
+
+
+def test_of_the_longest_values_no_line_is_wider_than_120(desk: Desk) -> None:
+    """Other jobs' ids are shortened, the one of the row is whole: it is typed."""
+    name = "x" * MAX_WHO
+    desk.committed_job(JOB, who=Who(name, name, name, name, name), idempotency_key=KEY)
+    documents = log_document(desk.session, job_directory(JOB).destination, [], limit=1)
+    (job,) = documents["jobs"]
+    most = {"files": 99_999, "rows": 999_999_999, "replaced": 99_999, "gone": 99_999}
+    said = {"kind": "overwrite", "state": "ROLLING_BACK", "undoes": OTHER, "undoneBy": THIRD}
+    told = {"why": "w" * LONGEST_WHY, "problems": ["p" * LONGEST_WHY] * 3, "bytes": 2**50}
+    documents["jobs"] = [job | most | said | told]
+    with patch("s3commit.cli.log.log_document", lambda *_, **__: documents):
+        lines = desk.run("log", SALES).stdout.splitlines()
+    assert (max(map(len, lines)) <= 120, JOB in lines[1]) == (True, True), lines
+    assert f"undoes {OTHER[:8]}; undone by {THIRD[:8]}; key {KEY[:8]}" in " ".join(
+        " ".join(lines).split()
+    )
 
 
 def test_a_key_finds_its_jobs_and_a_limit_says_that_there_are_more(desk: Desk) -> None:
@@ -82,7 +102,7 @@ def test_what_others_put_there_is_no_job_and_what_they_say_is_shown_harmlessly(d
     store.put(BUCKET, job_directory(THIRD).job, b"{}")
     output = desk.run("log", SALES).stdout
     assert mark not in output
-    assert max(map(len, output.splitlines())) < 300
+    assert max(map(len, output.splitlines())) <= 120
     assert {one["jobId"] for one in desk.json("log", SALES)["jobs"]} == {JOB, THIRD}
 
 

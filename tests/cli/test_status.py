@@ -164,6 +164,7 @@ def test_the_json_has_stable_keys(desk: Desk) -> None:
         *("jobId", "state", "attention", "destination", "createdAt", "updatedAt", "ageSeconds"),
         *("files", "bytes", "rows", "requestedSeconds", "waitsSeconds", "waitsFor"),
         *("execution", "executionStatus", "executionFailed", "code"),
+        *("kind", "undoes", "tookSeconds", "idempotencyKey"),
     }
 
 

@@ -162,7 +162,9 @@ def test_i12_whatever_strangers_name_is_text_in_each_view(desk: Desk, text: str)
         shapes.append([(set(one.shape), one.shape["script"], one.shape["form"]) for one in read])
         for path in ("/job", "/table", "/nowhere"):
             answer = browser.ask(f"{path}?job={quote(named)}&table={quote(named)}")
-            assert (answer.status_code in {400, 404}, answer.mimetype) == (True, "text/plain")
+            assert (answer.status_code in {400, 404}, Markup(answer.text).wrong) == (True, [])
+            assert (">All jobs</a>" in answer.text, "page.css" in answer.text) == (True, True)
+            shapes[-1].append((set((shape := Markup(answer.text).shape)), shape["script"], 0))
     assert shapes[0] == shapes[1]
 
 

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -18,28 +19,82 @@ from s3commit.core.documents.job_json import Who
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import TransientError
+from s3commit.core.model.locks import key_digest
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from tests.cli.browser import Browser, inside
-from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk
+from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk, arn_of
 from tests.core.world import job_directory
 
 # Jobs
 
 
 def test_the_jobs_are_those_of_status_with_who_wrote_them(desk: Desk, browser: Browser) -> None:
-    desk.committed_job(JOB, who=Who(application="orders.py", user="etl"))
+    who = Who(application="orders.py", user="etl")
+    directory = desk.requested_job(JOB, who=who, idempotency_key=key_digest("load 1"))
+    desk.world.clock.advance(300)
+    desk.world.run(directory)
+    noon = desk.world.clock.now()
     desk.world.clock.advance(60)
     desk.open_job(OTHER)
     page = browser.get("/")
     assert page.index(OTHER) < page.index(JOB)  # the latest first
-    for told in ("COMMITTED", "OPEN", "orders.py, etl", "lake/sales/", "1m"):
+    for told in (
+        "COMMITTED",
+        "OPEN",
+        "orders.py, etl",
+        ">sales/<",
+        "1m",
+        "5m",
+        "append",
+        "21 22:05",
+    ):
         assert told in page
+    filters: dict[str, dict[str, Any]] = {
+        "key": {"key": "load 1"},
+        "digits": {"key": key_digest("load 1")[:8]},
+        "until": {"before": f"{noon[:16]}:30"},
+    }
+    for name, typed in filters.items():
+        page = browser.get("/", **typed)
+        assert (name, JOB in page, OTHER in page) == (name, True, False)
+    assert JOB not in browser.get("/", since=f"{noon[:16]}:30")
+    assert OTHER in browser.get("/", since=f"{noon[:16]}:30")
+    assert "No jobs like that" in browser.get("/", key="load")
     assert JOB not in browser.get("/", state="OPEN")
     assert OTHER not in browser.get("/", who="ETL")
     assert JOB not in browser.get("/", table="s3://lake/other/")
     assert "No jobs like that" in browser.get("/", table="s3://lake/other/")
-    assert "path 's3://nowhere' is a whole bucket" in browser.get("/", 400, table="nowhere")
+    assert "path 's3://nowhere' is a whole bucket" in html.unescape(
+        browser.get("/", 400, table="nowhere")
+    )
+
+
+@pytest.mark.parametrize("column", views.SORTED)
+def test_the_list_is_sorted_by_a_link_in_each_heading(
+    desk: Desk, browser: Browser, column: str
+) -> None:
+    """Both ways; what is not known is last in both."""
+    who = Who(application="a.py")
+    desk.committed_job(JOB, who=who, conflict=Conflict.REPLACE)
+    place, files = JobDirectory(Destination("lake", "zoo/"), OTHER), {f"p-{OTHER}.csv": b"1"}
+    desk.world.open(place, who=Who(application="b.py"))
+    attempt = desk.world.attempt(place, "0", files=files)
+    desk.world.announce(place, attempt)
+    desk.world.clock.advance(60)
+    desk.world.request(place, attempt)
+    desk.world.run(place)
+    desk.world.clock.advance(60)
+    desk.open_job(THIRD, tasks=1)
+    pages = [browser.get("/")]
+    for _ in "ab":
+        [link] = re.findall(f'<a href="([^"]+)">{column.capitalize()}<', pages[-1])
+        pages.append(browser.get(html.unescape(link)))
+    orders = [re.findall(r'"id short" title="([^"]{36})"', page) for page in pages[1:]]
+    known = 3 if column in {"state", "age", "table", "what"} else 2
+    assert len(orders[0]) == 3
+    assert orders[0] != orders[1] or column in {"what", "state"}
+    assert orders[0][known:] == orders[1][known:] == [THIRD][: 3 - known]
 
 
 def older(browser: Browser, page: str) -> list[str]:
@@ -66,6 +121,7 @@ def test_of_ten_thousand_jobs_a_page_shows_some_and_asks_for_no_more(
 
     monkeypatch.setattr(desk.world.ledger, "jobs_in", counted)
     desk.open_job(OTHER)
+    desk.job_at("SealJob", THIRD)  # the only one in its state
     desk.world.clock.advance(2 * 86400)
     asked = []
     for number in range(24):
@@ -75,8 +131,8 @@ def test_of_ten_thousand_jobs_a_page_shows_some_and_asks_for_no_more(
             before = len(desk.world.plan.calls)
             page = browser.get("/")
             asked.append(Counter(call.verb for call in desk.world.plan.calls[before:]))
-            assert page.index(OTHER) < page.index(f"{number:08}-0000")
-            assert page.count('class="id short"') == 6
+            assert max(map(page.index, (OTHER, THIRD))) < page.index(f"{number:08}-0000")
+            assert page.count('class="id short"') == 7
     assert asked[1] <= asked[0]  # of each verb
     assert asked[0].total() < 60
     assert read["OPEN"] == 2 * (5 + 1 + 3 + 1)  # of each listing one more, to know that it is cut
@@ -138,6 +194,41 @@ def test_a_job_shows_what_show_says_and_where_its_execution_is(
     assert (printed[0]["tries"], printed[0]["error"]) == (2, "States.Timeout")
     desk.stacks.history(("TaskStateEntered", "SealJob"), ("ExecutionFailed", ""))
     assert seen_states(browser.get("/job", job=JOB)) == {"SealJob": "failed"}
+
+
+def test_a_job_shows_where_its_time_went_and_its_partitions_before_the_machine(
+    desk: Desk, browser: Browser
+) -> None:
+    files = {f"dt={day}/part-{n}-{JOB}.csv": b"123" for day in "12" for n in range(2)}
+
+    def spans() -> list[tuple[str, str]]:
+        return re.findall(r"<tr><td>(\w+)<td class=\"number\">([\w ]+)<td><progress", page())
+
+    def page() -> str:
+        return browser.get("/job", job=JOB)
+
+    directory = desk.requested_job(JOB, files=files)
+    desk.world.clock.advance(60)
+    assert spans() == [("tasks", "1m")]
+    assert "Partitions touched" not in page()
+    desk.world.run(directory, arn_of(JOB))
+    ref = directory.ref
+    jobs, moments = desk.world.ledger._jobs, iter(("22:00:31", "22:02:01", "22:04:00"))
+    requested, decided, finished = (f"2026-11-21T{one}.000Z" for one in moments)
+    ended: Any = {"decided_at": decided, "finished_at": finished}
+    jobs[ref] = replace(jobs[ref], requested_at=requested, **ended)
+    desk.world.store.delete(directory.bucket, directory.result)
+    desk.world.store.delete(directory.bucket, directory.request)
+    assert spans() == [("tasks", "30s"), ("decision", "1m 30s"), ("completing", "1m 59s")]
+    desk.stacks.history(
+        *(("TaskStateEntered", "WaitForDestination"), ("TaskStateExited", "WaitForDestination")),
+        ("ExecutionSucceeded", ""),
+    )
+    queued = [("tasks", "30s"), ("queue", "1s"), ("decision", "1m 29s"), ("completing", "1m 59s")]
+    assert spans() == queued
+    assert 'dt=1/<td class="number">2<td class="number">6 B' in page()
+    order = ["Where the time went", "Partitions touched", "States of its execution", "Documents"]
+    assert sorted(order, key=page().index) == order
 
 
 def test_what_stopped_a_job_stands_before_its_next_step(desk: Desk, browser: Browser) -> None:

@@ -1,11 +1,15 @@
 """``s3commit undo``: what a person sees before and after, and what the other verbs say then."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+import s3commit
 from s3commit.core.model.destination import Conflict, Scope
+from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.locks import key_digest
+from s3commit.writer.commit_result import CommitResult
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
 from tests.core.world import BUCKET, World, job_directory
 
@@ -26,14 +30,18 @@ def test_an_append_is_undone_and_its_key_free(desk: Desk) -> None:
     desk.committed_job(idempotency_key="today")
     before = desk.world.all_keys()
     would = desk.run("undo", JOB, "--table", TABLE, "--dry-run")
-    assert would.stdout == f"would undo job {JOB} at {SALES}: 2 files, 8 B, 8 rows removed\n"
+    assert (would.stderr, would.stdout) == (
+        "",
+        f"would undo job {JOB} at {SALES}: 2 files, 8 B, 8 rows removed\n"
+        "its idempotency key becomes free: the next job with it is committed\n",
+    )
     assert desk.world.all_keys() == before
     done = desk.run("undo", JOB, "--table", TABLE)
-    assert done.stdout == f"undid job {JOB} at {SALES}: 2 files, 8 B, 8 rows removed\n"
-    assert done.stderr == (
+    assert done.stdout == (
+        f"undid job {JOB} at {SALES}: 2 files, 8 B, 8 rows removed\n"
         "its idempotency key is free: the next job with it is committed\n"
-        f"to revert the undo: s3commit undo {UNDO} --destination {SALES}\n"
     )
+    assert done.stderr == (f"to revert the undo: s3commit undo {UNDO} --destination {SALES}\n")
     assert {key.rpartition("-0b")[0] for key in desk.world.visible()} == {""}
     assert all(OTHER in key for key in desk.world.visible())
     again = desk.fails("undo", JOB, "--table", TABLE, exit_code=3)
@@ -65,10 +73,32 @@ def test_what_was_replaced_comes_back_or_is_left(desk: Desk) -> None:
         "dryRun": True,
     }
     left = desk.run("undo", over.uri, "--dry-run", "--leave-removed")
-    assert left.stderr == "not restored: 2 files that it had replaced\n"
+    assert "\nnot restored: 2 files that it had replaced\n" in left.stdout
     done = desk.run("undo", over.uri)
-    assert "restored: 2 files, 8 B, 8 rows\n" in done.stderr
+    assert "restored: 2 files, 8 B, 8 rows\n" in done.stdout
     assert sorted(desk.world.visible().values()) == [b"0 a0", b"1 a0"]
+
+
+def test_in_python_a_dry_run_says_what_the_undo_then_does(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.committed_job(OTHER)
+    desk.committed_job(conflict=Conflict.REPLACE)
+    for name in ("make_client", "check_pipeline"):
+        monkeypatch.setattr(f"s3commit.writer.undo.{name}", lambda *_, **__: None)
+    monkeypatch.setattr("s3commit.writer.undo.S3ObjectStore", lambda *_, **__: desk.session.store)
+    monkeypatch.setattr("s3commit.writer.undo.Environment", lambda: desk.environment)
+    before = desk.world.all_keys()
+    would = s3commit.undo(SALES, JOB, dry_run=True)
+    assert (would, desk.world.all_keys()) == (
+        CommitResult(SALES, files=2, rows=8, bytes=8, replaced=2, dry_run=True),
+        before,
+    )
+    done = s3commit.undo(SALES, JOB)
+    assert done.manifest in {f"s3://{BUCKET}/{key}" for key in desk.world.all_keys()}
+    assert replace(done, job_id="", manifest="", dry_run=True) == would
+    with pytest.raises(JobRefusedError, match="was undone by job"):
+        s3commit.undo(SALES, JOB, dry_run=True)
 
 
 def test_log_says_which_undo_has_undone_a_job_until_that_is_undone(

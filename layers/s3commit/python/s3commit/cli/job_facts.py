@@ -9,7 +9,7 @@ from typing import TypeVar
 import click
 
 from s3commit.cli.options import NamedJob
-from s3commit.cli.render import some
+from s3commit.cli.render import KEY_DIGITS, some
 from s3commit.cli.session import Session
 from s3commit.core.documents.commit_manifest import CommitHeader, read_commit_header
 from s3commit.core.documents.job_json import JobSpec, read_spec
@@ -18,8 +18,9 @@ from s3commit.core.documents.request_json import AbortRequest, CommitRequest, re
 from s3commit.core.documents.result_json import JobResult, read_result, result_of
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, REQUEST_FILE, RESULT_FILE, JobDirectory
 from s3commit.core.jobs.ownership import uploads_of_job
-from s3commit.core.model.destination import Destination
+from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import NOT_READABLE, NotFoundError, PreconditionError, S3CommitError
+from s3commit.core.model.locks import key_digest
 from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
@@ -203,6 +204,15 @@ def locate(session: Session, job: NamedJob) -> tuple[JobDirectory, str | None, s
     return JobDirectory.of(records[0]), table, job
 
 
+def kind_of(said: JobSpec | JobRecord | None, header: CommitHeader | None = None) -> str:
+    """``append``, ``overwrite`` or ``undo``; of a job without documents by what it did."""
+    keyed = said or header
+    if keyed and keyed.undoes:
+        return "undo"
+    replaces = said.conflict is Conflict.REPLACE if said else bool(header and header.replaced)
+    return "overwrite" if replaces else "append"
+
+
 def jobs_at(
     ledger: Ledger,
     state: JobState,
@@ -211,17 +221,23 @@ def jobs_at(
     most: int,
     *,
     latest_first: bool,
+    since: str = "",
+    key: str = "",
 ) -> tuple[list[JobRecord], str]:
     """The jobs in the state, at the place and below it, and when the last one seen changed.
 
     That is empty if there are no more. ``most`` bounds them; `LOOKED_AT` bounds how many jobs of
-    all places are looked at.
+    all places are looked at. ``key`` is their idempotency key, or its digest's first digits.
     """
-    listed = ledger.jobs_in(state, before=now, latest_first=latest_first)
+    listed = ledger.jobs_in(state, before=now, since=since, latest_first=latest_first)
+    digest = key_digest(key)
     found: list[JobRecord] = []
     record: JobRecord
     for record in islice(listed, LOOKED_AT):
-        if place is None or record.destination.uri.startswith(place.uri):
+        known = record.idempotency_key or ""
+        keyed = known == digest or (len(key) >= KEY_DIGITS and known.startswith(key))
+        at_place = place is None or record.destination.uri.startswith(place.uri)
+        if at_place and (keyed or not key):
             if len(found) == most:
                 return found, found[-1].updated_at
             found.append(record)

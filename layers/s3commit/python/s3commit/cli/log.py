@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from s3commit.cli.job_facts import LOOKED_AT, jobs_at, read_job
+from s3commit.cli.job_facts import LOOKED_AT, jobs_at, kind_of, read_job
 from s3commit.cli.options import DESTINATION, table_option, with_session
-from s3commit.cli.render import epoch_of, fields
+from s3commit.cli.render import KEY_DIGITS, fields, shortened, took
 from s3commit.cli.session import Session
 from s3commit.core.documents.commit_manifest import CommitHeader
 from s3commit.core.documents.job_json import JobSpec, Who
@@ -25,7 +25,7 @@ from s3commit.core.formats.layout import (
     owner_of,
 )
 from s3commit.core.jobs.past_commits import manifests_at, undone_by
-from s3commit.core.model.destination import Conflict, Destination
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.moments import read_moment
@@ -33,13 +33,13 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject
 
-KEY_DIGITS = 8
 LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
 MOST_LISTED = 20_000  # objects at the destination: twenty requests
 _NOT_COMMITTED = (JobState.ABORTED, JobState.ROLLED_BACK)
-_COLUMNS = (
-    "endedAt, tookSeconds, state, files, bytes as SIZE, rows, replaced, gone, undoes,"
-    " undoneBy, key, jobId as JOB, by as WHO, why as WHY NOT, problems as PROBLEM"
+_COLUMNS = "endedAt, kind, state, files, rows, replaced, gone, jobId as JOB"
+_BELOW = (
+    "by as WHO, why as WHY NOT, problems as PROBLEM, undoes, undoneBy, key, bytes as SIZE,"
+    " tookSeconds"
 )
 
 
@@ -52,19 +52,21 @@ _COLUMNS = (
 def log(session: Session, *, destination: Destination, limit: int, key: str | None) -> None:
     """Show the job history of a table, by the time of each job's effect.
 
-    The newest is last; behind it are the jobs that have not ended. Times are UTC. REPLACED are the
-    earlier files that the job has removed, GONE those of its own that no longer exist: a later job
-    has replaced them, or someone deleted them. UNDOES is the job that an undo has undone, UNDONE BY
-    is the undo that reverted this job. KEY has the first digits of the idempotency key's SHA-256,
-    WHO the writer as it names itself: its application, user and host, and its Airflow run. Needs S3
-    alone; with a table it also has the aborted and rolled back jobs of which S3 has nothing any
-    more: the jar deletes the documents of those. A job whose documents can't be read is a row that
-    says so under PROBLEM; STATE is empty if it is not known. Run `s3commit show JOB` for all about
-    one.
+    The newest is last; behind it are the jobs that have not ended. Times are UTC. KIND is append,
+    overwrite or undo. REPLACED are the earlier files that the job has removed, GONE those of its
+    own that no longer exist: a later job has replaced them, or someone deleted them. The lines
+    below a job's row have the rest. "who" is the writer as it names itself: its application, user
+    and host, and its Airflow run. "undoes" is the job that an undo has undone, "undone by" the undo
+    that reverted this job: the first digits of their ids. "key" has those of the idempotency key's
+    SHA-256. Needs S3 alone; with a table it also has the aborted and rolled back jobs of which S3
+    has nothing any more: the jar deletes the documents of those. A job whose documents can't be
+    read says so under "problem"; STATE is empty if it is not known. Run `s3commit show JOB` for all
+    about one.
     """
     listed = visible_at(session, destination, MOST_LISTED)
     document = log_document(session, destination, listed, limit=limit, key=key)
-    session.out.table(document, "jobs", _COLUMNS)
+    brief = document if session.out.json else {"jobs": [*map(_brief, document["jobs"])]}
+    session.out.table(brief, "jobs", _COLUMNS, _BELOW)
     if not document["jobs"]:
         keyed = "" if key is None else f" with the idempotency key {key!r}"
         session.out.note(f"no jobs at {destination.uri}{keyed}")
@@ -99,6 +101,11 @@ def log_document(
     undone = _undone_by(seen)
     shown = [{**one, "undoneBy": undone.get(one["jobId"])} for one in jobs[-limit:]]
     return {"destination": destination.uri, "complete": not more, "jobs": shown}
+
+
+def _brief(job: dict[str, Any]) -> dict[str, Any]:
+    """The row with the beginnings of other jobs' ids."""
+    return job | {name: (job[name] or "")[:KEY_DIGITS] for name in ("undoes", "undoneBy")}
 
 
 def _undone_by(jobs: list[dict[str, Any]]) -> dict[str, str]:
@@ -181,10 +188,10 @@ def _document(
         "jobId": job_id,
         "startedAt": began or listed,
         "endedAt": ended,
-        "tookSeconds": max(0, int(epoch_of(ended) - epoch_of(began))) if began and ended else None,
+        "tookSeconds": took(began, ended),
         "state": state if is_known else None,
         **fields(header or result, "files", "bytes", "rows"),
-        "kind": _kind(said, header),
+        "kind": kind_of(said, header),
         "replaced": result.replaced
         if result
         else header and header.replaced and header.replaced.files,
@@ -208,19 +215,10 @@ def _undoes(
     return (source.undoes or None) if source else None
 
 
-def _kind(said: JobSpec | JobRecord | None, header: CommitHeader | None) -> str:
-    """``append``, ``overwrite`` or ``undo``; of a job without documents by what it did."""
-    keyed = said or header
-    if keyed and keyed.undoes:
-        return "undo"
-    replaces = said.conflict is Conflict.REPLACE if said else bool(header and header.replaced)
-    return "overwrite" if replaces else "append"
-
-
 def by_of(who: Who) -> str:
     """``sales (application_1_7), ops@node-7, dag/run/task``, of those that are known."""
     number = who.application_id and f"({who.application_id})"
     application = " ".join(filter(None, (who.application, number)))
     place = "@".join(filter(None, (who.user, who.host)))
     said = ", ".join(filter(None, (application, place, who.airflow)))
-    return shorten(said, LONGEST_WHO, placeholder="…")
+    return shortened(said, LONGEST_WHO)

@@ -5,13 +5,17 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from textwrap import fill
 from typing import Any
 
 import click
 
 from s3commit.core.formats.strict_json import member_name, printable
 from s3commit.core.model.amounts import size
+from s3commit.core.model.moments import read_moment, seconds
 
+KEY_DIGITS = 8  # of a digest, or an id, where it need not be typed
+WIDTH = 120  # characters of a line below a table's row
 SHOWN = 50  # elements of a list
 _SHORT = 120  # characters of an object on one line
 _COLOURS = {
@@ -50,19 +54,18 @@ class Output:
             _print([click.style(shown.ljust(width), bold=True), _coloured(printable(text))])
             before = label
 
-    def table(self, document: Mapping[str, Any], name: str, columns: str) -> None:
+    def table(self, document: Mapping[str, Any], name: str, columns: str, below: str = "") -> None:
         """Print a document: for people the objects below ``name`` as a table.
 
         ``columns`` are the members to show, with commas: ``state, jobId as JOB``. A column without
-        a value is left out.
+        a value is left out. Those of ``below`` are printed on lines of their own below the object's
+        row, each with its name, without those that have no value.
         """
         if self.json:
             click.echo(json.dumps(self._said(document), indent=2))
             return
         rows, shown = document[name], []
-        for each in columns.split(", "):
-            member, _, named = each.partition(" as ")
-            header = named or _words(member).upper()
+        for member, header in _named(columns):
             cells = [printable(_cell(header, member, row[member])) for row in rows]
             if any(cells):
                 is_number = any(isinstance(row[member], int) for row in rows)
@@ -71,12 +74,16 @@ class Output:
                 blanks = [" " * (width - len(cell)) for cell in (header, *cells)]
                 pairs = zip(blanks, column, strict=True)
                 shown.append([a + b if is_number else b + a for a, b in pairs])
-        for line in zip(*shown, strict=True):
+        under = ["", *(_under(row, below) for row in rows)]
+        for line, text in zip(zip(*shown, strict=True), under, strict=False):
             _print(line)
+            if text:
+                click.echo(fill(text, WIDTH, initial_indent="  ", subsequent_indent="  "))
 
-    def line(self, document: Mapping[str, Any], text: str) -> None:
-        """Print a document on one line: for people ``text``, which says the same."""
-        click.echo(json.dumps(self._said(document)) if self.json else printable(text))
+    def line(self, document: Mapping[str, Any], *lines: str) -> None:
+        """Print a document on one line: for people the ``lines``, which say the same."""
+        for line in [json.dumps(self._said(document))] if self.json else map(printable, lines):
+            click.echo(line)
 
     def note(self, *lines: str) -> None:
         """Print lines beside the data, for people."""
@@ -108,9 +115,25 @@ def moment(text: str) -> str:
     return f"{text[:19].replace('T', ' ')}Z"
 
 
+def shortened(text: str, most: int) -> str:
+    """The text as it is printed; of a longer one its beginning and its end."""
+    text = printable(text)
+    end = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[-end:]}"
+
+
 def epoch_of(text: str) -> float:
     """RFC 3339 as seconds since 1970."""
     return datetime.fromisoformat(text).timestamp()
+
+
+def took(began: str | None, ended: str | None) -> int | None:
+    """The whole seconds between two moments, which a client may name; None if one is not known.
+
+    Clocks that differ give 0.
+    """
+    known = [read_moment(one or "") for one in (began, ended)]
+    return max(0, int(seconds(*known))) if all(known) else None
 
 
 def some(names: Iterable[str], shown: int = 3) -> str:
@@ -167,6 +190,18 @@ def _text(name: str, value: Any) -> str:
     if name.endswith("Seconds"):
         return age(value)
     return size(value) if name == "bytes" else str(value)
+
+
+def _named(columns: str) -> Iterator[tuple[str, str]]:
+    """Each column's member and header."""
+    for each in columns.split(", ") if columns else ():
+        member, _, named = each.partition(" as ")
+        yield member, named or _words(member).upper()
+
+
+def _under(row: Mapping[str, Any], columns: str) -> str:
+    cells = ((header.lower(), _text(member, row[member])) for member, header in _named(columns))
+    return printable("; ".join(f"{header} {cell}" for header, cell in cells if cell))
 
 
 def _words(name: str) -> str:

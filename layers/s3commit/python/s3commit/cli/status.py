@@ -8,9 +8,9 @@ import click
 
 from s3commit.cli.advice import REQUEST_PATIENCE, needs_attention
 from s3commit.cli.alarms import sentences, watched
-from s3commit.cli.job_facts import blockers, jobs_at
+from s3commit.cli.job_facts import blockers, jobs_at, kind_of
 from s3commit.cli.options import DESTINATION, table_option, with_session
-from s3commit.cli.render import epoch_of, fields
+from s3commit.cli.render import epoch_of, fields, took
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.record import committed_holder
@@ -169,6 +169,10 @@ def _document(
         "waitsSeconds": seconds,
         "waitsFor": [other.job_id for other in waits_for],
         "destination": record.destination.uri,
+        "kind": kind_of(record),
+        "undoes": record.undoes or None,
+        "tookSeconds": took(record.opened_at or record.created_at, record.finished_at),
+        "idempotencyKey": record.idempotency_key,
         **fields(record.plan, "files", "bytes", "rows"),
         "execution": record.execution or None,
         "executionStatus": execution.status if execution else None,

@@ -73,18 +73,19 @@ def _print(session: Session, planned: PlannedUndo, result: JobResult | None) -> 
     }
     verb = "would undo" if undo_id is None else "undid"
     gone = amount(len(found.removes), removed, rows)
-    session.out.line(document, f"{verb} job {job.job_id} at {job.destination.uri}: {gone} removed")
+    did, more = f"{verb} job {job.job_id} at {job.destination.uri}: {gone} removed", []
     if backs:
         back = amount(len(backs), back_bytes, back_rows)
-        session.out.note(f"{'to be restored' if undo_id is None else 'restored'}: {back}")
+        more.append(f"{'to be restored' if undo_id is None else 'restored'}: {back}")
     elif planned.leaves_removed and found.restores:
         left = many(len(found.restores), "file")
-        session.out.note(f"not restored: {left} that it had replaced")
+        more.append(f"not restored: {left} that it had replaced")
     if found.replaced:
-        session.out.note(f"later jobs had already replaced {found.replaced} of its files")
+        more.append(f"later jobs had already replaced {found.replaced} of its files")
     if found.header.idempotency_key:
         when = "becomes" if undo_id is None else "is"
-        session.out.note(f"its idempotency key {when} free: the next job with it is committed")
+        more.append(f"its idempotency key {when} free: the next job with it is committed")
+    session.out.line(document, did, *more)
     if undo_id:
         typed = shlex.quote(job.destination.uri)
         session.out.note(f"to revert the undo: s3commit undo {undo_id} --destination {typed}")

@@ -26,6 +26,7 @@ from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import PartSource
 from s3commit.core.ports.parallel import in_order
 from s3commit.core.undo.job import PlannedUndo, plan_undo
+from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
@@ -46,9 +47,10 @@ def undo(
     job_id: str,
     *,
     leave_removed: bool = False,
+    dry_run: bool = False,
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
     encryption: Encryption | None = None,
-) -> JobResult:
+) -> CommitResult:
     """Undo a committed job of a table: all of it, or nothing.
 
     Its files that are there are removed. Those that it replaced come back, from the versions that
@@ -59,11 +61,13 @@ def undo(
         destination: the directory, ``s3://bucket/prefix/``.
         job_id: the job to undo, as `CommitResult.job_id` has it.
         leave_removed: bring back nothing of what the job replaced.
+        dry_run: change nothing; what would be refused raises.
         commit_timeout: seconds to wait for the outcome; 75 minutes by default.
         encryption: of what comes back; the bucket's own by default.
 
     Returns:
-        The result of the undo, a job of its own: ``files`` came back, ``replaced`` were removed.
+        The result of the undo, a job of its own: ``files`` came back, ``replaced`` were removed;
+        of a dry run those that would. ``rows`` are those that came back, 0 if unknown.
 
     Raises:
         JobRefusedError: there is nothing to undo, or not as a whole. Nothing was changed.
@@ -82,7 +86,16 @@ def undo(
     environment = Environment()
     ports = Ports(store, no_ledger, environment, ThreadMap(WORKERS))
     planned = plan_undo(ports, directory, leave_removed=leave_removed)
-    return carry_out(ports, planned, environment, commit_timeout=commit_timeout)
+    place, backs = directory.destination, [file for file, _ in planned.restores]
+    if dry_run:
+        rows, size = sum(one.rows or 0 for one in backs), sum(one.length for one in backs)
+        removed = len(planned.found.removes)
+        return CommitResult(place.uri, "", len(backs), rows, size, removed, dry_run=True)
+    done = carry_out(ports, planned, environment, commit_timeout=commit_timeout)
+    listed = f"s3://{place.bucket}/{JobDirectory(place, done.job_id).commits}"
+    return CommitResult(
+        place.uri, done.job_id, done.files, done.rows or 0, done.bytes, done.replaced, listed
+    )
 
 
 def carry_out(

@@ -14,7 +14,7 @@ from werkzeug.serving import WSGIRequestHandler
 
 from s3commit.cli.page.door import Door
 from s3commit.cli.page.views import Views
-from s3commit.cli.render import age, moment
+from s3commit.cli.render import age, moment, shortened
 from s3commit.cli.session import Session
 from s3commit.core.formats.strict_json import printable
 from s3commit.core.model.amounts import many, size
@@ -30,6 +30,7 @@ def make_page(session: Session, port: int) -> tuple[Flask, str]:
     """The application, and the address that leads into it."""
     application = Flask(__name__)
     application.jinja_env.globals |= {"age": age, "moment": moment, "many": many, "size": size}
+    application.jinja_env.globals["shortened"] = shortened
     application.jinja_env.finalize = _text
     door = Door(application, port)
     views = Views(session)
@@ -49,8 +50,12 @@ def make_page(session: Session, port: int) -> tuple[Flask, str]:
 
     @application.errorhandler(HTTPException)
     def refuse(error: HTTPException) -> Response:
-        line = f"{error.code} {error.name}: {error.description}\n"
-        return Response(printable(line[:-1]) + "\n", error.code, mimetype="text/plain")
+        line = f"{error.code} {error.name}"
+        if error.code in {403, 405}:  # to who may see nothing, not even the page's style
+            said = printable(f"{line}: {error.description}")
+            return Response(f"{said}\n", error.code, mimetype="text/plain")
+        told = {"title": line, "text": error.description, "changes": ""}
+        return Response(render_template("page.html", view="refused", **told), error.code)
 
     return application, door.address
 

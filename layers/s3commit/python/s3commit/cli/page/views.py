@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
-from itertools import islice, takewhile
+from itertools import islice, pairwise, takewhile
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,15 @@ from markupsafe import Markup
 from s3commit.aws import env
 from s3commit.aws.function_logs import read_logs
 from s3commit.cli.fsck import fsck_document
-from s3commit.cli.job_facts import jobs_at, locate, read_job
+from s3commit.cli.job_facts import JobFacts, jobs_at, locate, read_job
 from s3commit.cli.log import by_of, log_document, visible_at
 from s3commit.cli.options import NamedJob, parse_job
-from s3commit.cli.render import epoch_of, rows
+from s3commit.cli.render import epoch_of, rows, took
 from s3commit.cli.session import Session
 from s3commit.cli.show import job_document
 from s3commit.cli.show_history import history_document
 from s3commit.cli.status import jobs_document
+from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_manifest
 from s3commit.core.documents.job_json import read_spec
 from s3commit.core.formats.layout import JobDirectory, parse_destination, partition_of
 from s3commit.core.model.destination import Destination
@@ -31,6 +33,12 @@ from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.ports.parallel import in_order
 
+FILTERS = ("table", "state", "who", "key", "since", "before", "sort")
+# The columns by which the list can be sorted, and the members that they show.
+SORTED = {
+    **{"state": "state", "age": "ageSeconds", "table": "destination", "what": "kind"},
+    **{"took": "tookSeconds", "files": "files", "rows": "rows", "who": "by"},
+}
 PAGE = 200  # jobs on one page
 OLDEST = 50  # jobs of each state under way that are looked at as well: those may be in trouble
 REMEMBERED = 10_000  # what writers said of themselves: their documents do not change
@@ -75,39 +83,55 @@ class Views:
         """The jobs of all tables, or of one and below it; ``older`` is where the next page begins.
 
         The latest that have not changed since ``before``; empty: since now. On the first page also
-        those under way that need attention, whatever their age. Requests: for each state one or two
-        queries; for each job on the page a GET, and the requests of `status` for it.
+        those under way that need attention, whatever their age. ``who`` and ``sort`` work on the
+        page's own jobs. Requests: for each state one or two queries; for each job on the page a
+        GET, and the requests of `status` for it.
         """
-        named, state, who = (asked.get(name, "").strip() for name in ("table", "state", "who"))
-        place = _place_in(asked) if named else None
+        filters = {name: asked.get(name, "").strip() for name in FILTERS}
+        state, who, sort = filters["state"], filters["who"], filters["sort"]
+        place = _place_in(asked) if filters["table"] else None
         states = [one for one in JobState if state in {"", one.value}]
-        document, older = self._listed(place, states, asked.get("before", ""))
+        document, older = self._listed(place, states, filters)
         document["trouble"] = document.pop("problems")
         known = in_order(self._session.parallel, self._with_writer, document["jobs"])
         jobs = [job for job in known if who.lower() in job["by"].lower()]
+        if (member := SORTED.get(sort.removeprefix("-"))) is not None:
+            unknown = [job for job in jobs if job[member] in {None, ""}]
+            found = [job for job in jobs if job[member] not in {None, ""}]
+            jobs = sorted(found, key=itemgetter(member), reverse=sort.startswith("-")) + unknown
+        buckets = {job["destination"].split("/")[2] for job in jobs}
         return {
             **{**document, "jobs": jobs, "counts": Counter(job["state"] for job in jobs)},
             "older": older,
+            "left_out": f"s3://{buckets.pop()}/" if len(buckets) == 1 else "s3://",
             "alarming": sum(job["attention"] for job in jobs),
-            "filters": {"table": named, "state": state, "who": who},
+            "filters": filters,
             "states": [*JobState],
+            "sorted": SORTED,
             "ended": False,
         }
 
     def _listed(
-        self, place: Destination | None, states: list[JobState], before: str
+        self, place: Destination | None, states: list[JobState], filters: Mapping[str, str]
     ) -> tuple[dict[str, Any], str]:
         """The document of `status` for one page, and what the next one comes before."""
         session, table = self._session, self._session.table()
         ledger, now = session.ledger(table), session.clock.now()
+        before, since = (filters[name].replace(" ", "T") for name in ("before", "since"))
+        only = {"since": since, "key": filters["key"]}
 
         def latest(state: JobState) -> tuple[list[JobRecord], str]:
-            return jobs_at(ledger, state, before or now, place, PAGE, latest_first=True)
+            return jobs_at(ledger, state, before or now, place, PAGE, latest_first=True, **only)
 
         def oldest(state: JobState) -> list[JobRecord]:
-            return jobs_at(ledger, state, now, place, OLDEST, latest_first=False)[0]
+            known, stopped = whole[state]
+            if not stopped:
+                return known
+            return jobs_at(ledger, state, now, place, OLDEST, latest_first=False, **only)[0]
 
         listed = in_order(session.parallel, latest, states)
+        whole: dict[JobState, tuple[list[JobRecord], str]]
+        whole = dict(zip(states, listed, strict=True))
         found = [one for of_state, _ in listed for one in of_state]
         found.sort(key=lambda one: one.updated_at, reverse=True)
         # Nothing older than where a state's listing stopped: of that state more may come between.
@@ -152,6 +176,8 @@ class Views:
             "next": document["next"],
             "progress": _progress(document),
             "history": history,
+            "spans": _spans(job, history["states"], session.clock.now()),
+            "partitions": _written(session, job),
             "machine": _draw({one["state"]: one["did"] for one in history["states"]}),
             "facts": rows(facts),
             "documents": _documents(session, directory),
@@ -197,7 +223,9 @@ class Views:
         }
 
 
-def _partitions(place: Destination, listed: list[ListedObject]) -> list[tuple[str, int, int]]:
+def _partitions(
+    place: Destination, listed: Iterable[ListedObject | CommittedFile]
+) -> list[tuple[str, int, int]]:
     """Each partition's files and bytes; the root's name is empty."""
     found: dict[str, tuple[int, int]] = {}
     for one in listed:
@@ -205,6 +233,35 @@ def _partitions(place: Destination, listed: list[ListedObject]) -> list[tuple[st
         files, size = found.get(name, (0, 0))
         found[name] = files + 1, size + one.length
     return [(name, *counts) for name, counts in sorted(found.items())]
+
+
+def _written(session: Session, job: JobFacts) -> list[tuple[str, int, int]] | None:
+    """The same of the files that the job has committed, unless they are too many to be read."""
+    with suppress(S3CommitError):
+        if job.header and job.header.files <= LISTED:
+            _, files = read_commit_manifest(session.store, job.directory)
+            return _partitions(job.directory.destination, files)
+    return None
+
+
+def _spans(job: JobFacts, states: list[dict[str, Any]], now: str) -> dict[str, int]:
+    """Where the job's time went, in seconds, up to now if it runs; the ledger alone knows."""
+    if (record := job.record) is None:
+        return {}
+    ended = job.result or record
+    decided, began = ended.decided_at or ended.finished_at, record.opened_at or record.created_at
+    moments = [began, record.requested_at, decided, ended.finished_at]
+    if record.state not in ENDED:
+        moments = [*takewhile(bool, moments), now]
+    spans = {
+        name: seconds
+        for name, both in zip(("tasks", "decision", "completing"), pairwise(moments), strict=False)
+        if (seconds := took(*both)) is not None
+    }
+    queue = sum(one["tookSeconds"] for one in states if one["state"] == "WaitForDestination")
+    if queue and "decision" in spans:
+        spans |= {"queue": queue, "decision": max(0, spans["decision"] - queue)}
+    return spans
 
 
 def _job_in(asked: Mapping[str, str]) -> NamedJob:

@@ -4,6 +4,8 @@ import threading
 import uuid
 from typing import Any
 
+from moto.core.serialize import BaseJSONSerializer
+from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.models.table import Table
 from moto.dynamodb.responses import DynamoHandler
 
@@ -39,6 +41,36 @@ def dynamodb_transaction_token(patcher: Patcher) -> None:
         return done[token]
 
     patcher.wrap(DynamoHandler, "transact_write_items", transact_write_items)
+
+
+@patch
+def dynamodb_fast(patcher: Patcher) -> None:
+    """A query costs what it returns.
+
+    AWS: it reads the items of one partition key (https://docs.aws.amazon.com/amazondynamodb/latest/
+    developerguide/Query.html). moto: sorts all items of the table first, converts both keys of each
+    comparison, and looks for ten types of each value under all possible names: most of the time of
+    a query. The answers here are the same.
+    """
+
+    def all_items(_original: Any, self: Any) -> list[Any]:
+        held = self.items.values()
+        items = [one for some in held for one in some.values()] if self.range_key_attr else [*held]
+        return sorted(
+            items, key=lambda one: [key.cast_value for key in (one.hash_key, one.range_key) if key]
+        )
+
+    def write(original: Any, self: Any, serialized: Any, value: Any, *named: Any) -> None:
+        shape, key = named
+        plain = value.to_json() if isinstance(value, DynamoType) else value
+        is_scalar = shape.name == "AttributeValue" and key and len(plain) == 1
+        if is_scalar and not {"S", "N", "BOOL"}.isdisjoint(plain):
+            serialized[key] = plain
+        else:
+            original(self, serialized, value, *named)
+
+    patcher.wrap(Table, "all_items", all_items)
+    patcher.wrap(BaseJSONSerializer, "_serialize_type_structure", write)
 
 
 @patch
