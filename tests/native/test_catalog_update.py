@@ -184,7 +184,11 @@ def test_i11_the_catalog_has_what_is_there_however_a_write_ends(
                 assert case.written(NEW, **key) == "done"
                 case.committed(NEW)
             else:
-                assert case.written(NEW, **key) == "KEY_TAKEN"  # its rows are not there any more
+                got = case.written(NEW, **key)  # its rows are not there any more
+                # An overwrite of the same seconds may have been later, by S3's clocks.
+                assert got == "done" or (got == "KEY_TAKEN" and way.startswith("static"))
+                if got == "done":
+                    case.committed(NEW)
             case.check()
 
 
