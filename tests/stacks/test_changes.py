@@ -66,8 +66,13 @@ class Deployer:
 @pytest.fixture
 def deployer(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployer]:
     made = Deployer(moto_endpoint, monkeypatch)
+    _remove_all(made)  # other tests share the server
     yield made
-    stacks = made.session.client("cloudformation")
+    _remove_all(made)
+
+
+def _remove_all(deployer: Deployer) -> None:
+    stacks = deployer.session.client("cloudformation")
     for stack in stacks.describe_stacks()["Stacks"]:
         stacks.delete_stack(StackName=stack["StackName"])
 

@@ -160,7 +160,7 @@ def test_i2_abort_after_a_commit_request_changes_nothing_and_says_so(
     end(store, job, Outcome.ABORTED)
     answer = job.abort("Spark gave the write up")
     assert not answer.accepted
-    assert answer.message == f"job {JOB} ended ABORTED: none of its files are visible"
+    assert answer.message == f"job {JOB} ended ABORTED; none of its files are visible"
 
 
 def test_a_block_that_fails_aborts_the_job_and_keeps_its_error(
