@@ -42,12 +42,16 @@ def earlier_result(options: Options) -> CommitResult | None:
     return _earlier(earlier)
 
 
-def earlier_job(destination: Destination, digest: str | None) -> JobDirectory | None:
+def earlier_job(
+    destination: Destination, digest: str | None, *, needs_files: bool = True
+) -> JobDirectory | None:
     """By the pipeline's hint, which spares the program to write the data again.
 
-    Without one, the pipeline itself refuses a second job with the key.
+    Without one, or without its first file, the pipeline itself judges a second job with the key.
     """
-    return hinted_job(shared_store(None), destination, digest) if digest is not None else None
+    if digest is None:
+        return None
+    return hinted_job(shared_store(None), destination, digest, needs_files=needs_files)
 
 
 # Compares the table's rows with a file that stays; raises `InvalidInputError`.
@@ -124,7 +128,8 @@ def commit(job: Job, attempts: Sequence[CountedAttempt | None], rows: int) -> Co
     directory, spec = job.directory, job.spec
     if result.already_committed and result.error is not None:
         say(result.error.message)
-        return _earlier(earlier_job(spec.destination, spec.idempotency_key) or directory)
+        first = earlier_job(spec.destination, spec.idempotency_key, needs_files=False)
+        return _earlier(first or directory)
     if result.error is not None:  # committed without its lists, by a person
         say(result.error.message)
     done = f"replaced {many(result.replaced, 'file')} with" if result.replaced else "committed"

@@ -230,17 +230,19 @@ def _own_note(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyH
         ) from error
 
 
-def hinted_job(store: ObjectReader, destination: Destination, key: str) -> JobDirectory | None:
+def hinted_job(
+    store: ObjectReader, destination: Destination, key: str, *, needs_files: bool = True
+) -> JobDirectory | None:
     """The job that has committed the key's data here, if the hint for clients names one.
 
-    The hint says only where to look: the header of that job's list has to have the key, and its
-    first file to be there. An object that is a stranger's, was copied, or can't be read is ignored;
-    the pipeline decides.
+    The hint says only where to look: the header of that job's list has to have the key, and if it
+    ``needs_files`` the first of them to be there. An object that is a stranger's, was copied, or
+    can't be read is ignored; the pipeline decides.
     """
     name = JobDirectory(destination, "").once(key_digest(key))
     with suppress(*NOT_READABLE):
         note = read_note(store, destination.bucket, name)
         job = JobDirectory(destination, note.job_id) if note else None
         if job and read_commit_header(store, job).idempotency_key == key:
-            return job if has_its_files(store, job) else None
+            return job if not needs_files or has_its_files(store, job) else None
     return None
