@@ -254,7 +254,7 @@ UNREADABLE = [
     ids=str,
 )
 def test_types_that_do_not_come_back_are_refused(kind: DataType, path: str) -> None:
-    with pytest.raises(InvalidInputError, match=rf"^column {path} has the type .*Nothing was") as e:
+    with pytest.raises(InvalidInputError, match=rf"^column {path} has the type ") as e:
         check_schema(schema(("a", INT), ("c", kind)), ())
     assert e.value.code == "BAD_SCHEMA"
 
