@@ -19,8 +19,8 @@ def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     ``_job.json``, ``_request.json``, ``_result.json``, the decision and the note of a catalog stay
     for the retention time, and of a committed job what it replaced: an undo needs that.
     A loser that still runs is not waited for: its manifest starts another execution. While it
-    opens uploads faster than they are aborted, everything stays for the sweep. So does the rest if
-    there are more than a call has time for: then ``page`` of the ticket is not 0.
+    opens uploads faster than they are aborted, everything stays for the sweep. While ``page`` of
+    the ticket is not 0 the caller comes again: there are more than a call has time for.
     """
     time = CallTime(ports.clock)
     record = known_record(ports, ticket, *ENDED)
