@@ -9,6 +9,7 @@ from s3commit.aws.settings import value
 from s3commit.aws.telemetry import document_refused, logger
 from s3commit.core.formats.layout import parse_directory
 from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.ports.executions import Reason
 
 machine = StateMachine(value(env.STATE_MACHINE))
 bucket = value(env.BUCKET)
@@ -27,7 +28,7 @@ def dispatch(one: Announced) -> None:
         document_refused(one.key, error.code)
         return
     if one.key == directory.request:
-        started = machine.start(directory.ref, directory, requested_by=one.principal)
+        started = machine.start(directory.ref, directory, Reason(requested_by=one.principal))
         logger.info("request dispatched", job_id=directory.job_id, started=started)
 
 

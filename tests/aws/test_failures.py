@@ -26,6 +26,7 @@ from s3commit.core.model.errors import (
     TransientError,
     UploadGoneError,
 )
+from s3commit.core.ports.executions import Reason
 
 
 def an_answer(code: str, status: int, message: str = "in words") -> botocore.ClientError:
@@ -179,6 +180,7 @@ def test_the_answer_stays_the_cause_and_its_code_is_known() -> None:
 
 MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:s3commit"
 EXECUTION = "arn:aws:states:eu-central-1:123456789012:execution:s3commit:job"
+BY = Reason(requested_by="AWS:AROAEXAMPLEID:etl")
 DIRECTORY = JobDirectory(Destination("lake", "sales/"), "0b6f6f0e-0000-4000-8000-000000000001")
 
 
@@ -258,13 +260,14 @@ def test_an_execution_is_started_by_name_for_its_place(
     expected = {
         "stateMachineArn": MACHINE,
         "name": "again-1",
-        "input": json.dumps(execution_input(DIRECTORY, requested_by="AWS:AROAEXAMPLEID:etl")),
+        "input": json.dumps(
+            execution_input(DIRECTORY, Reason(requested_by="AWS:AROAEXAMPLEID:etl"))
+        ),
     }
     stub.add_response(
         "start_execution", {"executionArn": EXECUTION, "startDate": "2026-11-22"}, expected
     )
-    by = "AWS:AROAEXAMPLEID:etl"
-    assert machine.start("again-1", DIRECTORY, requested_by=by) == EXECUTION
+    assert machine.start("again-1", DIRECTORY, BY) == EXECUTION
 
 
 @pytest.mark.parametrize(

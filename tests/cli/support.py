@@ -17,7 +17,7 @@ from s3commit.cli.session import Session
 from s3commit.cli.status import NONE_UNDER_WAY, NOT_HERE
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
-from s3commit.core.ports.executions import FORGOTTEN, Execution
+from s3commit.core.ports.executions import FORGOTTEN, NO_REASON, Execution, Reason
 from s3commit.writer.system import Environment
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.clock import ManualClock
@@ -81,18 +81,10 @@ class FakeExecutions:
             raise self.refusal
         return Execution(self.statuses.get(execution, FORGOTTEN), *self.errors.get(execution, ()))
 
-    def start(
-        self,
-        name: str,
-        directory: JobDirectory,
-        gives_up: str = "",
-        requested_by: str = "",
-        *,
-        lists_lost: bool = False,
-    ) -> str:
+    def start(self, name: str, directory: JobDirectory, reason: Reason = NO_REASON) -> str:
         arn = arn_of(directory.job_id, name)
         self.statuses[arn] = "RUNNING"
-        self.gives_up, self.lists_lost = gives_up, lists_lost
+        self.gives_up, self.lists_lost = reason.gives_up, reason.lists_lost
         self.started.append(arn)
         return arn
 

@@ -7,6 +7,7 @@ from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.documents.ticket import decode_ticket, execution_input
 from s3commit.core.model.codes import CODES
 from s3commit.core.model.states import JobState
+from s3commit.core.ports.executions import Reason
 from s3commit.core.ports.ledger import Expected
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of
 from tests.core.world import BUCKET, job_directory
@@ -32,7 +33,7 @@ def test_an_open_job_says_what_it_waits_for(desk: Desk) -> None:
 
 
 def test_who_requested_a_job_by_s3s_event_stands_beside_what_its_client_claims(desk: Desk) -> None:
-    ticket = decode_ticket(execution_input(desk.requested_job(), requested_by=PRINCIPAL))
+    ticket = decode_ticket(execution_input(desk.requested_job(), Reason(requested_by=PRINCIPAL)))
     seal_job(desk.world.ports, ticket)
     shown = desk.json("show", JOB, "--table", TABLE)
     assert (shown["requestedBy"], shown["who"]) == (PRINCIPAL, None)

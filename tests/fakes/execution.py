@@ -35,6 +35,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.model.outcome import Failure
 from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.executions import Reason
 from s3commit.core.ports.ledger import HeldError, LostRaceError
 
 RETRIES = 10
@@ -116,7 +117,7 @@ def walk_execution(
     lists_lost: bool = False,
 ) -> Iterator[str]:
     """As `run_execution`, step by step: each is given before it runs."""
-    begun = execution_input(directory, gives_up, lists_lost=lists_lost)
+    begun = execution_input(directory, Reason(gives_up, lists_lost))
     ticket = decode_ticket(begun, execution=execution)
     name = routes.FIRST
     while name not in routes.ENDS.values():

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.ports.executions import FORGOTTEN, Execution
+from s3commit.core.ports.executions import FORGOTTEN, NO_REASON, Execution, Reason
 
 
 class MemoryExecutions:
@@ -21,18 +21,10 @@ class MemoryExecutions:
     def describe(self, execution: str) -> Execution:
         return Execution("RUNNING" if execution in self.running else FORGOTTEN)
 
-    def start(
-        self,
-        name: str,
-        directory: JobDirectory,
-        gives_up: str = "",
-        requested_by: str = "",
-        *,
-        lists_lost: bool = False,
-    ) -> str | None:
+    def start(self, name: str, directory: JobDirectory, reason: Reason = NO_REASON) -> str | None:
         """See `Executions.start`; the name is the ARN."""
         if name in self.started:
             return None
-        self.started[name], self.requested_by = directory, requested_by
+        self.started[name], self.requested_by = directory, reason.requested_by
         self._run(directory, name)
         return name

@@ -21,6 +21,7 @@ from s3commit.core.model.errors import (
     S3CommitError,
     TransientError,
 )
+from s3commit.core.ports.executions import Reason
 from tests.core.world import World, job_directory
 from tests.lambdas.conftest import Call, Module, Refusals
 
@@ -124,7 +125,7 @@ def test_i12_a_job_that_ends_for_a_refused_document_is_counted(
         world.request_abort(DIRECTORY)
     else:
         world.store.put("lake", DIRECTORY.request, request_json)
-    begun = execution_input(DIRECTORY, requested_by="AWS:AROAEXAMPLEID:etl")
+    begun = execution_input(DIRECTORY, Reason(requested_by="AWS:AROAEXAMPLEID:etl"))
     ticket = step(call, "decide", "SealJob", begun)
     event = event_of(step(call, "end", "AbortJob", ticket))
     assert (event["outcome"], event["code"], event["decidedAt"]) == ("ABORTED", code, None)

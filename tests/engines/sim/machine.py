@@ -21,7 +21,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.model.outcome import Failure
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.executions import FORGOTTEN, Execution
+from s3commit.core.ports.executions import FORGOTTEN, NO_REASON, Execution, Reason
 from s3commit.core.ports.ledger import LostRaceError
 from tests.engines.sim.clients import BUCKET
 from tests.engines.sim.faults import Faults
@@ -73,15 +73,7 @@ class Machine:
         running = any(one.name == execution for one in self.scheduler.living)
         return Execution("RUNNING" if running else FORGOTTEN)
 
-    def start(
-        self,
-        name: str,
-        directory: JobDirectory,
-        gives_up: str = "",
-        requested_by: str = "",
-        *,
-        lists_lost: bool = False,
-    ) -> str | None:
+    def start(self, name: str, directory: JobDirectory, reason: Reason = NO_REASON) -> str | None:
         job = self.observer.job_at(directory.prefix)
         if job is None:
             raise Violation("I7", f"execution {name} is started for {directory.prefix}")

@@ -15,7 +15,7 @@ from s3commit.aws.failures import translated
 from s3commit.core.documents.ticket import execution_input
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.core.ports.executions import FORGOTTEN, Execution
+from s3commit.core.ports.executions import FORGOTTEN, NO_REASON, Execution, Reason
 
 _MACHINE = re.compile(r"arn:[a-z-]+:states:[a-z0-9-]+:[0-9]+:stateMachine:[^:\s]+")
 
@@ -69,17 +69,9 @@ class StateMachine:
                 return Execution(FORGOTTEN)
         return Execution(found["status"], found.get("error", ""), found.get("cause", ""))
 
-    def start(
-        self,
-        name: str,
-        directory: JobDirectory,
-        gives_up: str = "",
-        requested_by: str = "",
-        *,
-        lists_lost: bool = False,
-    ) -> str | None:
+    def start(self, name: str, directory: JobDirectory, reason: Reason = NO_REASON) -> str | None:
         """See `Executions.start`; a name is in use for 90 days."""
-        found = execution_input(directory, gives_up, requested_by, lists_lost=lists_lost)
+        found = execution_input(directory, reason)
         document = json.dumps(found)
         with translated(f"starting execution {name}"):
             try:

@@ -13,6 +13,7 @@ from s3commit.cli.session import Session
 from s3commit.core.formats.layout import REQUEST_FILE
 from s3commit.core.jobs.rounds import start_execution
 from s3commit.core.model.states import JobState
+from s3commit.core.ports.executions import Reason
 
 
 def start_another_execution(
@@ -58,7 +59,7 @@ def start_another_execution(
         report(session, job, f"would start {what}", action=action, dryRun=True)
         return ""
     now, executions = session.clock.now(), session.executions(machine)
-    started = start_execution(executions, job.directory, now, gives_up, lists_lost=lists_lost)
+    started = start_execution(executions, job.directory, now, Reason(gives_up, lists_lost))
     if started is None:
         return f"{before}, and an execution was started for it a moment ago; {see}"
     report(session, job, f"started {what}: {started}", action=action, started=started)

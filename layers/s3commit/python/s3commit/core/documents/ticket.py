@@ -6,7 +6,7 @@ Small and bounded, whatever the job's size: everything else is read from S3 and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Final, NamedTuple
 
 from s3commit.core.documents.job_json import JobSpec
@@ -16,6 +16,7 @@ from s3commit.core.documents.request_json import CommitRequest
 from s3commit.core.formats.codec import Codec, Form
 from s3commit.core.formats.layout import JobDirectory, parse_directory
 from s3commit.core.formats.refusal import parse_refusal
+from s3commit.core.formats.strict_json import member_name
 from s3commit.core.model.destination import JobId
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Name, Several, Text
@@ -23,6 +24,7 @@ from s3commit.core.model.limits import UNITS_OF_A_JOB
 from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
+from s3commit.core.ports.executions import NO_REASON, Reason
 from s3commit.core.ports.objects import StoredObject
 
 Marker = tuple[str | None, str | None]  # the etag of what is at ``_SUCCESS``, and its job
@@ -156,11 +158,9 @@ class UnitResult:
 UNIT_RESULT: Final = Codec(UnitResult)
 
 
-def execution_input(
-    directory: JobDirectory, gives_up: str = "", requested_by: str = "", *, lists_lost: bool = False
-) -> dict[str, Any]:
+def execution_input(directory: JobDirectory, reason: Reason = NO_REASON) -> dict[str, Any]:
     """The input that an execution is started with."""
-    more = {"givesUp": gives_up, "listsLost": lists_lost, "requestedBy": requested_by}
+    more = {member_name(one.name): getattr(reason, one.name) for one in fields(reason)}
     where = {"jobId": directory.job_id, "bucket": directory.bucket, "directory": directory.prefix}
     return where | {name: value for name, value in more.items() if value}
 

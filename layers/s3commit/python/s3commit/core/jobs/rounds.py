@@ -15,7 +15,7 @@ from s3commit.core.model.moments import seconds, shifted
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.executions import Executions
+from s3commit.core.ports.executions import NO_REASON, Executions, Reason
 
 
 def next_round(
@@ -50,12 +50,7 @@ def share_workers(ports: Ports, ticket: Ticket) -> Ticket:
 
 
 def start_execution(
-    executions: Executions,
-    directory: JobDirectory,
-    due: str,
-    gives_up: str = "",
-    *,
-    lists_lost: bool = False,
+    executions: Executions, directory: JobDirectory, due: str, reason: Reason = NO_REASON
 ) -> str | None:
     """Start an execution for the job; its ARN, or None if one was started for the same moment.
 
@@ -64,5 +59,4 @@ def start_execution(
     keeps for 90 days, is not the next one's. One too many does no harm: it takes the job over.
     """
     seconds = int(datetime.fromisoformat(due).timestamp())
-    name = f"{directory.ref}-{seconds:x}"
-    return executions.start(name, directory, gives_up, lists_lost=lists_lost)
+    return executions.start(f"{directory.ref}-{seconds:x}", directory, reason)

@@ -22,6 +22,23 @@ _CODES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """The part of an execution's input that the ledger does not know.
+
+    One that ``gives_up`` aborts the job for that reason, unless it is decided; with ``lists_lost``
+    a decided one too, if the pipeline's lists of it are lost. ``requested_by`` is the principal
+    that put the request, where S3's event leads to the execution.
+    """
+
+    gives_up: str = ""
+    lists_lost: bool = False
+    requested_by: str = ""
+
+
+NO_REASON: Final = Reason()
+
+
+@dataclass(frozen=True, slots=True)
 class Execution:
     """One execution of the machine; ``error`` and ``cause`` are empty unless it failed.
 
@@ -57,18 +74,5 @@ class Executions(Protocol):
     def describe(self, execution: str) -> Execution:
         """The facts of an execution, by its ARN or its name."""
 
-    def start(
-        self,
-        name: str,
-        directory: JobDirectory,
-        gives_up: str = "",
-        requested_by: str = "",
-        *,
-        lists_lost: bool = False,
-    ) -> str | None:
-        """Start one for the job. Returns its ARN; None if one of that name was started before.
-
-        One that ``gives_up`` aborts the job for that reason, unless it is decided; with
-        ``lists_lost`` a decided one too, if the pipeline's lists of it are lost. ``requested_by``
-        is the principal that put the request, where S3's event leads to the execution.
-        """
+    def start(self, name: str, directory: JobDirectory, reason: Reason = NO_REASON) -> str | None:
+        """Start one for the job. Returns its ARN; None if one of that name was started before."""
