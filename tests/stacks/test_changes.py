@@ -1,5 +1,6 @@
 """What a forgotten parameter would change stops a deployment, unless it is named."""
 
+import contextlib
 import json
 import os
 import re
@@ -52,9 +53,12 @@ class Deployer:
             "Arn": {"Value": arn, "Export": {"Name": config.stack_name(env.BUCKET_EXPORT)}},
         }
         template = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}, "Outputs": outputs}
-        self.session.client("cloudformation").create_stack(
-            StackName=config.stack_name(env.STORAGE_STACK), TemplateBody=json.dumps(template)
-        )
+        stacks = self.session.client("cloudformation")
+        # Nothing is in this region yet: a stack that exists is our own, whose answer was lost.
+        with contextlib.suppress(stacks.exceptions.AlreadyExistsException):
+            stacks.create_stack(
+                StackName=config.stack_name(env.STORAGE_STACK), TemplateBody=json.dumps(template)
+            )
 
     def config(self, **parameters: Any) -> DeployConfig:
         return DeployConfig.from_context({f"s3commit:{key}": parameters[key] for key in parameters})
