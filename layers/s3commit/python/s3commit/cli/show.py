@@ -115,7 +115,7 @@ def job_document(
         one["executionRuns"] = other.is_running if other else None
     execution = executions.get(job.execution)
     is_open = record is not None and record.state is JobState.OPEN
-    holder = committed_holder(session.ports(job.table), record) if record and is_open else ""
+    holder = committed_holder(job.ledger, record) if job.ledger and record and is_open else ""
     return {
         "jobId": job.job_id,
         "destination": job.directory.destination.uri,

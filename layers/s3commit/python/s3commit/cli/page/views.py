@@ -74,7 +74,7 @@ class Views:
 
         @lru_cache(REMEMBERED)
         def writer(directory: JobDirectory) -> str:
-            who = read_spec(session.ports(None), directory).who
+            who = read_spec(session.s3, directory).who
             return by_of(who) if who else ""
 
         self._writer = writer  # by the job's ``_job.json``: a GET for each job, once

@@ -11,11 +11,11 @@ from s3commit.core.formats.layout import JobDirectory, owner_of
 from s3commit.core.jobs.listings import PAGE, list_objects
 from s3commit.core.model.limits import FILES_LOOKED_AT
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import listed_at
 
 
-def taken_name(ports: Ports, record: JobRecord, keys: list[list[str]] | None = None) -> str:
+def taken_name(ports: S3Ports, record: JobRecord, keys: list[list[str]] | None = None) -> str:
     """The key of one of the job's files that an object has; empty if there is none.
 
     ``keys`` are those of a small plan in order, page by page; without them the plan is read.
@@ -30,7 +30,7 @@ def taken_name(ports: Ports, record: JobRecord, keys: list[list[str]] | None = N
     return next(chain.from_iterable(taken), "")
 
 
-def _listed(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
+def _listed(ports: S3Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
     """As `_planned`, of all pages: few keys of a listing of the destination carry the job's id."""
     prefixes = (directory.destination.prefix,)
     named = {
@@ -42,7 +42,7 @@ def _listed(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterato
     return (file.key for file in files if file.key in named)
 
 
-def _planned(ports: Ports, directory: JobDirectory, page: list[str] | Unit) -> list[str]:
+def _planned(ports: S3Ports, directory: JobDirectory, page: list[str] | Unit) -> list[str]:
     """The keys of a page of the plan that an object has.
 
     Requests: a GET for the page, unless its keys are given, and a listing; where a page of the
