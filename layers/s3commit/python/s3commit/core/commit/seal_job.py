@@ -115,7 +115,7 @@ def _seal(
         ports.ledger.advance,
         record,
         now=now,
-        requested_by=ticket.requested_by or None,
+        requested_by=ticket.requested_by,
         execution=None if own else ticket.execution,
     )
     if isinstance(judged, Failure):
