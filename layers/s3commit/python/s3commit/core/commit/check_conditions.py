@@ -119,7 +119,8 @@ def _replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> Itera
         for one in some:
             nodes = leave.get(owner_of(one.key) or "", ())
             if is_inner_marker(one.key[root:]):
-                markers += [one] * (len(markers) < MOST_MARKERS)
+                if len(markers) < MOST_MARKERS:
+                    markers.append(one)
             elif not f"{directory.bucket}/{one.key}".startswith(nodes):
                 is_any = True
                 yield one
