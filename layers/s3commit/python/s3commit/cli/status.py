@@ -107,12 +107,13 @@ def jobs_document(session: Session, table: str, records: list[JobRecord]) -> dic
     requests, unseen = _read_requests(session, records)
     jobs = [_document(one, waits, executions, requests, now, taken=taken) for one in records]
     jobs.sort(key=lambda job: (job["attention"], job["updatedAt"]), reverse=True)
+    found, unwatched = watched(session, table)
     return {
         "table": table,
         "counts": Counter(job["state"] for job in jobs),
-        "problems": problems + unseen,
+        "problems": problems + unseen + unwatched,
         "jobs": jobs,
-        **watched(session, table),
+        **found,
     }
 
 
