@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from bench.committers import LONG, Compared, Run
-from bench.front import Counts
 
 COLUMNS: Final = (
     "committer",
@@ -57,21 +56,6 @@ def table(compared: Compared) -> str:
     return "\n".join(lines) + "\n"
 
 
-def requests(compared: Compared) -> str:
-    """The requests of each committer's last run by S3 operation, the pipeline's included."""
-    totals = {
-        name: _added(runs[-1].requests, runs[-1].pipeline_requests)
-        for name, runs in compared.runs.items()
-    }
-    operations = sorted({operation for total in totals.values() for operation in total})
-    lines = [f"### Requests: {compared.workload.title}", ""]
-    lines += [_row(("operation", *totals)), _row("---" for _ in range(len(totals) + 1))]
-    for operation in operations:
-        lines.append(_row((operation, *(f"{one.get(operation, 0):,}" for one in totals.values()))))
-    lines.append(_row(("all", *(f"{sum(one.values()):,}" for one in totals.values()))))
-    return "\n".join(lines) + "\n"
-
-
 def keep(folder: Path, machine: str, arguments: str, compared: Sequence[Compared]) -> None:
     """Write ``committers.md`` and its plots."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -88,8 +72,6 @@ def keep(folder: Path, machine: str, arguments: str, compared: Sequence[Compared
             _plot(folder / name, f"{what}, +{delay} ms", workloads, of)
             parts.append(f"![{what}, +{delay} ms]({name})\n")
         parts += [table(one) for one in workloads]
-    first = compared[0].delay
-    parts += [requests(one) for one in compared if one.delay == first]
     (folder / "committers.md").write_text("\n".join(parts))
 
 
@@ -129,11 +111,6 @@ def _megabytes(runs: Iterable[Run], of: Callable[[Run], float]) -> str:
 
 def _median(runs: Iterable[Run], of: Callable[[Run], float]) -> float:
     return statistics.median(map(of, runs))
-
-
-def _added(*counts: Counts) -> Counts:
-    names = {name for one in counts for name in one}
-    return {name: sum(one.get(name, 0) for one in counts) for name in names}
 
 
 def _row(cells: Iterable[str]) -> str:
