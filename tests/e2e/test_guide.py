@@ -66,4 +66,4 @@ def test_the_screens_are_those_of_the_command(environment: Deployed) -> None:
     with screens.jobs(environment.bucket) as names:
         today = labels(screens.fill(names))
     assert today == labels((GUIDE / "screens.md").read_text())
-    assert len(today) == 3
+    assert len(today) == 2
