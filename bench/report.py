@@ -13,11 +13,9 @@ COLUMNS: Final = (
     "wall (s)",
     "ratio",
     "commit (s)",
-    "CPU of the cluster (s)",
-    "of the pipeline (s)",
-    "requests of the cluster",
-    "of the pipeline",
-    "peak memory (MB): heap, worker, function",
+    "CPU (s)",
+    "requests",
+    "memory (MB)",
 )
 LEAST_SHOWN: Final = 0.05  # seconds; a logarithm needs some
 MEMORY: Final[tuple[Callable[[Run], float], ...]] = (
@@ -45,10 +43,13 @@ def table(compared: Compared) -> str:
                     f"{_median(runs, PLOTS['write']):.1f} ({min(walls):.1f} to {max(walls):.1f})",
                     f"{_median(runs, PLOTS['write']) / _median(first, PLOTS['write']):.2f}",
                     f"{_median(runs, PLOTS['commit']):.1f}",
-                    f"{_median(runs, lambda run: run.cluster):.1f}",
-                    f"{_median(runs, lambda run: run.pipeline):.1f}",
-                    f"{_median(runs, lambda run: sum(run.requests.values())):,.0f}",
-                    f"{_median(runs, lambda run: sum(run.pipeline_requests.values())):,.0f}",
+                    _sides(runs, ".1f", lambda run: run.cluster, lambda run: run.pipeline),
+                    _sides(
+                        runs,
+                        ",.0f",
+                        lambda run: sum(run.requests.values()),
+                        lambda run: sum(run.pipeline_requests.values()),
+                    ),
                     ", ".join(_megabytes(runs, of) for of in MEMORY),
                 )
             )
@@ -62,8 +63,9 @@ def keep(folder: Path, machine: str, arguments: str, compared: Sequence[Compared
     parts = [
         "# The committers side by side\n",
         f'By `make bench ARGS="{arguments}"`; {machine}.\n',
-        "Medians, with the least and the greatest wall time; the ratio is to the first line. The"
-        f" peaks of memory are the largest. Who took longer than {LONG} s ran once.\n",
+        "Medians, with the least and the greatest wall time; the ratio is to the first line."
+        " CPU and requests are of the cluster + of the pipeline. Memory is the largest peak of"
+        f" heap, worker, function. Who took longer than {LONG} s ran once.\n",
     ]
     for delay, group in groupby(compared, lambda one: one.delay):
         workloads = list(group)
@@ -103,6 +105,12 @@ def _plot(path: Path, title: str, compared: Sequence[Compared], of: Callable[[Ru
     axes.margins(y=0.15)
     figure.legend(loc="outside lower center", ncols=5, fontsize=8)
     figure.savefig(path, metadata={"Date": None})
+
+
+def _sides(runs: Sequence[Run], form: str, *of: Callable[[Run], float]) -> str:
+    """The median of the cluster, and of the pipeline where it has one."""
+    sides = (f"{_median(runs, one):{form}}" for one in of)
+    return " + ".join(side for side in sides if float(side.replace(",", "")))
 
 
 def _megabytes(runs: Iterable[Run], of: Callable[[Run], float]) -> str:
