@@ -30,8 +30,8 @@ ENDED: Final = [("orders", "2026-11-23", 1), ("returns", None, 1), ("orders", "2
 PAGE: Final = """\
 # Screens
 
-For who has not used s3commit yet: a few jobs of a Python program in `status`, `log`, `show` and
-`undo`. `make screens` runs the commands on the embedded runtime and writes this page; long lines
+For who has not used s3commit yet: a few jobs of a Python program in `status`, `log` and `show`.
+`make screens` runs the commands on the embedded runtime and writes this page; long lines
 are cut (`…`). Each command has `--help`, and `--output json` for programs. `s3commit ui` shows
 the same [in a browser](ui.md).
 
@@ -52,14 +52,6 @@ $ s3commit log s3://BUCKET/orders/
 ```
 $ s3commit show REFUSED
 ```
-
-## An undone job
-
-```
-$ s3commit undo RETURNS --destination s3://BUCKET/returns/ --dry-run
-$ s3commit undo RETURNS --destination s3://BUCKET/returns/
-$ s3commit log s3://BUCKET/returns/
-```
 """
 
 
@@ -73,7 +65,7 @@ def jobs(bucket: str) -> Iterator[dict[str, str]]:
         counted = [_task(job, number) for number in range(2)]
         with suppress(JobFailedError):
             job.commit([one for one in counted if one])
-        names["RETURNS" if table == "returns" else "REFUSED"] = job.job_id
+        names["REFUSED"] = job.job_id  # the last one
     with start_job(make_options(f"s3://{bucket}/orders/"), who=WHO) as job:
         _task(job, 0)
         yield names

@@ -57,7 +57,7 @@ def test_readers_meet_the_documents_of_jobs_as_the_page_says(under_way: str) -> 
 
 def labels(page: str) -> list[list[str]]:
     """The columns of the jobs of a table, and the labels of each job; `status` may have others."""
-    _, log, *shows, _undo = re.findall(r"^```\n\$ .+\n((?:.+\n)+)```$", page, re.M)
+    _, log, *shows = re.findall(r"^```\n\$ .+\n((?:.+\n)+)```$", page, re.M)
     columns = re.split(r"  +", log.splitlines()[0])
     return [columns, *([line.split("  ")[0] for line in show.splitlines()] for show in shows)]
 
