@@ -9,7 +9,7 @@ from s3commit.core.model.codes import CODES, Advice
 
 PAGE: Final = """# Codes
 
-For people on call: each error code, what is true, and what to do. `s3commit show JOB` prints it too.
+For people on call: each error code, what is true, and what to do, as `s3commit show JOB` says.
 `python docs/codes.py` makes the page from `core/model/codes.py`.
 
 ## Codes of failed executions
