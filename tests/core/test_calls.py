@@ -16,7 +16,7 @@ from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundE
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from tests.core.world import OTHER_JOB, World, job_directory
-from tests.fakes.execution import COMPLETING, SUPERSEDED, _complete_uploads, call, one_by_one
+from tests.fakes.execution import COMPLETING, SUPERSEDED, call, complete_uploads, one_by_one
 
 DIRECTORY, OTHER = job_directory(), job_directory(OTHER_JOB)
 MARKER = DIRECTORY.success
@@ -131,7 +131,7 @@ def calls_of(
     while name not in routes.ENDS.values():
         name = routes.WAITS.get(name, name)
         if name in COMPLETING:
-            ticket, name = _complete_uploads(world.ports, ticket, one_by_one), routes.COUNTED
+            ticket, name = complete_uploads(world.ports, ticket, one_by_one), routes.COUNTED
         yield name, ticket
         ticket, name = call(world.ports, name, ticket, goes_on=goes_on)
         ticket = sent(ticket)

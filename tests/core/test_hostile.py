@@ -116,7 +116,7 @@ class Sparse(bytes):
 def put_sparse(world: World, key: str, length: int) -> None:
     body = Sparse(b"x")
     body.length = length
-    world.store._buckets[BUCKET].add(key, Version(None, body, '"x"', {}))
+    world.store.bucket(BUCKET).add(key, Version(None, body, '"x"', {}))
 
 
 @pytest.mark.parametrize("filling", [b"[],", b'{"":0},', b"0,"])

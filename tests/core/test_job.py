@@ -125,13 +125,13 @@ def test_i3_i8_a_forgotten_job_that_is_committed_stays_so(spoilt: bool) -> None:
     world, directory = World(), job_directory()
     world.commit(directory)
     visible = world.visible()
-    world.ledger._jobs.clear()  # its time to live is over
+    world.ledger.expire()
     if spoilt:
         world.store.put(BUCKET, directory.job, b"{}")
     assert world.run(directory, "execution-2") == ["SealJob", "PublishSuccess", "TidyUp"]
     assert world.record(directory).state is JobState.COMMITTED
     world.store.delete(BUCKET, directory.result)
-    world.ledger._jobs.clear()
+    world.ledger.expire()
     assert world.run(directory, "execution-3") == ["SealJob", "PublishSuccess", "TidyUp"]
     assert world.result(directory).outcome is Outcome.COMMITTED
     assert world.result(directory).files == 1
@@ -150,7 +150,7 @@ def test_i2_i8_a_decided_job_that_the_ledger_forgot_goes_on_from_its_decision(
         with suppress(Crash):
             world.run(directory)
         decided = world.store.head(BUCKET, directory.decision) is not None
-        world.ledger._jobs.clear()
+        world.ledger.expire()
         entered = world.run(directory, "execution-2")
         assert ("DecideCommit" in entered) is not decided, (verb, nth)
         assert world.result(directory).outcome is Outcome.COMMITTED

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from s3commit.core.commit import verify_manifests
-from s3commit.core.commit.complete_unit import _words
+from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.documents.commit_manifest import (
     MAX_LINE_BYTES,
     SUCCESS_FILES,
@@ -28,8 +28,9 @@ from s3commit.core.documents.job_json import (
     JobSpec,
     decode_job,
 )
+from s3commit.core.documents.pages import read_index
 from s3commit.core.documents.pendingset import MAX_ROWS
-from s3commit.core.documents.ticket import UNIT_RESULT, UnitResult
+from s3commit.core.documents.ticket import UNIT_RESULT, Ticket
 from s3commit.core.formats.layout import MAX_PREFIX_BYTES, JobDirectory, parse_destination
 from s3commit.core.formats.strict_json import LONGEST_LINE, TOO_LARGE, dump
 from s3commit.core.jobs.record import new_record
@@ -227,16 +228,22 @@ def test_i2_a_marker_of_the_longest_names_is_put_again_by_a_repetition() -> None
 
 def test_i2_the_results_of_all_units_fit_into_a_state_however_many_files_are_lost() -> None:
     """Step Functions takes 256 KiB; behind the decision a larger one would fail for ever."""
+    world, directory = World(), job_directory()
+    world.ask(directory)
+    world.plan.crash_after("decide")
+    world.dies(directory)
+    record = world.record(directory)
+    [unit] = read_index(world.store, directory, record.planned.sha256)
+    ticket = Ticket(JOB, BUCKET_OF_WORLD, directory.prefix, generation=record.generation)
     words = JobRefusedError("x" * 9_999, code="PARTS_MISMATCH")
+    world.plan.fail("complete_upload", words, times=None)
     for units in (1, 150, 1_000, limits.MAX_UNITS):
-        results = [
-            UNIT_RESULT.write(
-                UnitResult(n, 0, limits.MAX_JOB_FILES // limits.MAX_UNITS, why=_words(words, units))
-            )
-            for n in range(units)
-        ]
+        world.ledger.write(record.ref, replace(record, plan=replace(record.planned, units=units)))
+        lost = complete_unit(world.ports, ticket, unit)
+        assert lost.why.startswith("PARTS_MISMATCH")
+        lost = replace(lost, lost=limits.MAX_JOB_FILES // limits.MAX_UNITS)
+        results = [UNIT_RESULT.write(replace(lost, unit=n)) for n in range(units)]
         assert len(dump(results)) < 250_000
-        assert all(result["why"].startswith("PARTS_MISMATCH") for result in results)
 
 
 def test_i12_the_counts_of_the_largest_job_are_numbers_that_every_reader_takes() -> None:

@@ -254,7 +254,7 @@ def test_i6_a_lock_of_a_job_that_is_gone_is_removed_and_that_of_a_dead_one_is_ta
     gone, dead = two.put("t/a/", JOB), two.put("t/b/", NEIGHBOUR)
     assert two.ask(gone).acquired
     assert two.ask(dead).acquired
-    del two.ledger._jobs[gone.ref]  # its time to live is over
+    two.ledger.expire(gone.ref)
     waiting = two.put("t/", OTHER_JOB)
     assert not two.ask(waiting).acquired
     waits = two.record(waiting).waits
@@ -273,7 +273,7 @@ def test_a_holder_that_is_started_again_and_again_loses_its_locks_all_the_same()
     for _ in range(limits.LOCKED_SECONDS // 1_000 + 1):
         assert not two.ask(waiting).acquired
         waiting = two.put("t/", OTHER_JOB)
-        two.ledger._jobs[waiting.ref] = replace(waiting, waits=None)
+        two.ledger.write(waiting.ref, replace(waiting, waits=None))
         two.clock.advance(1_000)
         two.ledger.note(two.record(holder), now=two.clock.now())
     assert two.ask(waiting).acquired

@@ -158,7 +158,7 @@ def forgotten() -> World:
 
 
 def forget(world: World) -> None:
-    world.ledger._jobs.clear()
+    world.ledger.expire()
     for key in world.all_keys(HONEST.prefix) + world.all_keys(HONEST.pipeline_prefix):
         world.store.delete(BUCKET, key)
     world.store.delete(BUCKET, HONEST.decision)
@@ -268,7 +268,7 @@ def test_i12_a_record_of_another_directory_under_the_same_ref_is_left_alone() ->
     world, directory, elsewhere = World(), job_directory(), job_directory(JOB, "elsewhere/")
     world.commit(elsewhere)
     theirs = world.record(elsewhere)
-    world.ledger._jobs[directory.ref] = theirs
+    world.ledger.write(directory.ref, theirs)
     world.request(directory, world.attempt(directory, "t0"))
     assert world.run(directory, "execution-2") == ["SealJob", "Superseded"]
     assert world.ledger.job(directory.ref) == theirs

@@ -152,7 +152,7 @@ def test_i5_what_is_put_over_a_document_right_before_its_delete_stays(
     directory = job_directory()
     ended(world, directory)
     if not known:
-        del world.ledger._jobs[directory.ref]
+        world.ledger.expire(directory.ref)
     world.later(LIMITS.retention)
     ended(world, job_directory(OTHER_JOB))  # leads the sweep there
     world.later(HOUR)

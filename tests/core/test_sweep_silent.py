@@ -123,14 +123,14 @@ def test_another_programs_job_json_is_no_job(world: Swept, key: str) -> None:
         note_job(world.ports, BUCKET, key)
     except Exception as error:
         assert getattr(error, "code", "") == "BAD_KEY"
-    assert world.ledger._jobs == {}
+    assert world.ledger.records == []
 
 
 def test_a_job_json_that_is_gone_makes_no_record(world: Swept) -> None:
     world.open(job_directory())
     world.store.delete(BUCKET, job_directory().job)
     note_job(world.ports, BUCKET, job_directory().job)
-    assert world.ledger._jobs == {}
+    assert world.ledger.records == []
 
 
 @pytest.mark.parametrize("alive", [False, True])

@@ -18,7 +18,6 @@ from s3commit.core.model.limits import (
 from s3commit.core.model.moments import seconds
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
-from s3commit.writer.requests import _put_again
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, NO_MOMENTS, OTHER_JOB, World, job_directory
 from tests.fakes.execution import How, run_execution, walk_execution
 
@@ -107,7 +106,7 @@ def test_i6_a_job_whose_event_was_lost_is_overtaken_too(again: int) -> None:
     assert world.turns(B) == "COMMITTED"
     for _ in range(again):
         world.clock.advance(300)
-        _put_again(world.store, A)
+        world.ask_again(A)
     assert world.turns(A) == "OVERTAKEN"
 
 
@@ -208,7 +207,8 @@ def test_i6_appends_have_no_turn() -> None:
     world.asks(B)
     assert world.turns(B) == "COMMITTED"
     assert world.turns(A) == "COMMITTED"
-    assert {turn.ref for _, turn in world.ledger._turns} == {B.ref}
+    since = "2026-11-21T00:00:00.000Z"
+    assert [turn.ref for turn in world.ledger.turns_done("lake/sales/", since=since)] == [B.ref]
 
 
 def test_i6_a_job_that_is_refused_or_rolled_back_overtakes_nobody() -> None:
@@ -221,7 +221,8 @@ def test_i6_a_job_that_is_refused_or_rolled_back_overtakes_nobody() -> None:
     world.lose_uploads(f"sales/part-t-{NEIGHBOUR}")
     assert world.turns(C) == "UPLOAD_GONE"
     assert world.turns(A) == "COMMITTED"
-    assert [kind for kind, _ in world.ledger._turns] == ["DONE"]
+    done = world.ledger.turns_done("lake/sales/", since="2026-11-21T00:00:00.000Z")
+    assert [turn.ref for turn in done] == [A.ref]
 
 
 def test_i6_i8_an_empty_ledger_knows_the_order() -> None:

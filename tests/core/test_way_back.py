@@ -134,7 +134,7 @@ def test_i11_a_freed_key_stays_free_when_its_job_comes_back_and_after_a_late_not
             table.world.ledger.lose()
             table.world.heal()
         else:
-            table.world.ledger._jobs.pop(wrong.ref)
+            table.world.ledger.expire(wrong.ref)
         if back == "event":
             note_job(table.world.ports, "lake", wrong.job)
         elif back != "healed":
@@ -153,7 +153,7 @@ def test_i6_a_manifest_that_is_put_again_keeps_its_place_among_the_commits(
 ) -> None:
     monkeypatch.setattr(commit_manifest, "PUT_BYTES", put_bytes)
     world, job = World(), job_directory()
-    world.store._least_part = 1
+    world.store.least_part = 1
     world.ask(job)
     world.plan.crash_before("put", where=lambda call: call.key == job.success)
     world.dies(job)
@@ -186,7 +186,7 @@ def test_an_undo_of_many_files_has_tasks_of_bounded_size(monkeypatch: pytest.Mon
     monkeypatch.setattr(undoing, "FILES_OF_A_TASK", 2)
     monkeypatch.setattr(undoing, "COPIED_BYTES", 5)
     table = Table()
-    table.world.store._least_part = 1
+    table.world.store.least_part = 1
     table.write(*[f"dt={number}/" for number in range(7)])
     over = table.write("dt=1/", **REPLACE)
     assert table.undo(over).files == 7

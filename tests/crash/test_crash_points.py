@@ -141,14 +141,14 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
 
     After the last call of a step its own twin runs, before the next call that of the next step.
     """
-    attempt = execution._attempt
+    attempt = execution.attempt
     under_way: list[tuple[Any, dict[str, Any]]] = []
 
     def noting(*call: Any, **how: Any) -> Iterator[str]:
         under_way.append((call[1:], how))
         return attempt(*call, **how)
 
-    monkeypatch.setattr(execution, "_attempt", noting)
+    monkeypatch.setattr(execution, "attempt", noting)
 
     def check(point: int) -> FaultPlan:
         world = World(repeats_complete=repeats)

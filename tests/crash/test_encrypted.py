@@ -37,7 +37,7 @@ def test_i12_a_long_commit_manifest_goes_over_one_that_others_have_encrypted(
     """It goes up in parts, and a HEAD would tell whose the one is that lies there."""
     monkeypatch.setattr(commit_manifest, "PUT_BYTES", 1)
     world = World()
-    world.store._least_part = 1
+    world.store.least_part = 1
     world.ask(DIRECTORY, "t0", "t1")
 
     def put() -> None:

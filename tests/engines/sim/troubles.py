@@ -81,8 +81,7 @@ def _forget(world: World, job: Job) -> None:
             return  # it outlives many sweeps
         world.faults.strike("record expired")
         job.expired = True
-        world.ledger._jobs.pop(job.directory.ref, None)
-        world.ledger._attempts.pop(job.directory.ref, None)
+        world.ledger.expire(job.directory.ref)
 
 
 # Events.
