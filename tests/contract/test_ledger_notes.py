@@ -58,9 +58,7 @@ def test_each_fact_is_noted_by_itself_and_leaves_the_others(ledger: Ledger) -> N
 
 
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
-def test_only_a_sealed_job_is_decided_locks_nodes_and_has_its_facts_noted(
-    ledger: Ledger, state: JobState
-) -> None:
+def test_only_a_sealed_job_is_decided_locks_and_has_facts(ledger: Ledger, state: JobState) -> None:
     stands = bring_to(ledger, state)
 
     noted = partial(ledger.note, stands, now=T1)
@@ -192,9 +190,7 @@ def test_i8_what_was_walked_for_another_table_is_not_noted(ledger: Ledger) -> No
     assert not first.whole
 
 
-def test_i8_a_decided_job_takes_the_place_of_one_that_was_opened_without_knowing_of_it(
-    ledger: Ledger,
-) -> None:
+def test_i8_a_decided_job_takes_the_place_of_one_that_is_open(ledger: Ledger) -> None:
     ledger.open_job(a_job("job-1"))
     known = a_job("job-1", state=JobState.COMMITTING, plan=PLAN, decided_at=T0, generation=7)
     assert ledger.open_job(known) == known
@@ -243,9 +239,7 @@ def test_i6_a7_an_append_that_has_ended_is_found_by_a_function_with_another_cloc
 
 
 @pytest.mark.parametrize("apart", [-1, 1])
-def test_an_append_that_has_ended_at_quite_another_time_is_not_read(
-    ledger: Ledger, apart: int
-) -> None:
+def test_an_append_that_ended_at_quite_another_time_is_not_read(ledger: Ledger, apart: int) -> None:
     """They are without number, and DynamoDB keeps some of them for days."""
     bring_to(ledger, JobState.COMMITTED, "job-1", T0)
     assert listed_at(ledger, shifted(T0, apart * (ENDED_SECONDS + TEN_MINUTES))) == []

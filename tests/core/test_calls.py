@@ -114,9 +114,7 @@ def test_a_call_that_has_taken_long_hands_over(world: World) -> None:
     assert sealing(world)[0].state is JobState.COMMITTING
 
 
-def test_each_step_of_a_large_job_is_a_call_of_its_own(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_step_of_a_large_job_is_a_call(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """So each has the whole time of a call, and people see in which it is."""
     monkeypatch.setattr("s3commit.core.calls.run_call.FEW_FILES", 1)
     called = [name for name, _ in calls_of(world, goes_on=True)]
@@ -153,9 +151,7 @@ def asked(fate: Outcome, conflict: Conflict) -> World:
 
 @pytest.mark.parametrize("fate", Outcome)
 @pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
-def test_i2_i8_i9_a_call_is_made_again_that_a_twin_has_taken_as_far_as_it_could(
-    fate: Outcome, conflict: Conflict
-) -> None:
+def test_i2_i8_i9_a_call_goes_on_behind_its_twin(fate: Outcome, conflict: Conflict) -> None:
     """From each step: Step Functions gives a call up, and repeats it while it still runs."""
     steps = len(list(calls_of(asked(fate, conflict), goes_on=False)))
     for step in range(steps):

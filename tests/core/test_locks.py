@@ -166,9 +166,7 @@ class Two:
 
 
 @pytest.mark.parametrize("first", ["t/", "t/a/", "t/a/b/"])
-def test_i6_whoever_comes_second_waits_at_above_and_below_and_goes_on_when_the_first_has_ended(
-    first: str,
-) -> None:
+def test_i6_who_comes_second_waits_at_above_and_below_for_the_first_ones_end(first: str) -> None:
     two = Two()
     holder, waiting = two.put(first, JOB), two.put("t/a/", OTHER_JOB)
     assert two.ask(holder).acquired

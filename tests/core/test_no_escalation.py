@@ -192,9 +192,7 @@ def test_i12_a_manifest_in_the_directory_of_a_forgotten_job_brings_nothing_back(
 
 
 @pytest.mark.parametrize("put", [(), ("request",), ("job",), ("job", "request")])
-def test_i8_a_forgotten_job_of_which_an_event_comes_is_not_aborted_and_can_be_undone(
-    put: tuple[str, ...],
-) -> None:
+def test_i8_a_forgotten_job_of_which_an_event_comes_can_be_undone(put: tuple[str, ...]) -> None:
     """The event may come from a queue; a replication may bring the documents back."""
     world, undo = World(), job_directory(OTHER_JOB, HONEST.destination.prefix)
     honest(world)

@@ -94,9 +94,7 @@ def test_i11_it_is_told_so_before_its_own_conditions_are_judged() -> None:
     ("key", "prefix"),
     [("another", "sales/"), (None, "sales/"), *((KEY, at) for at in ("sales2/", "sales/t/", "s/"))],
 )
-def test_i11_another_key_no_key_and_another_destination_are_other_jobs(
-    key: str | None, prefix: str
-) -> None:
+def test_i11_another_key_or_destination_is_another_job(key: str | None, prefix: str) -> None:
     world, other = World(), job_directory(OTHER_JOB, prefix)
     ask(world, FIRST)
     ask(world, other, key=key)
@@ -169,9 +167,7 @@ def test_i11_one_that_may_still_be_undone_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff", b"[]", dump({"version": 1, "jobId": "../x"})])
-def test_i11_the_pipelines_own_note_that_is_spoilt_stops_the_job_and_changes_nothing(
-    body: bytes,
-) -> None:
+def test_i11_a_note_of_the_pipelines_that_is_spoilt_stops_the_job(body: bytes) -> None:
     world = World()
     world.store.put(BUCKET, NOTE, body)
     ask(world, FIRST)

@@ -75,9 +75,7 @@ def test_every_file_is_in_exactly_one_unit_and_in_order(parts: list[int]) -> Non
     "files",
     [limits.MAX_UNITS + 100, 10_240, pytest.param(limits.MAX_JOB_FILES, marks=pytest.mark.long)],
 )
-def test_many_files_make_no_more_units_than_the_state_machine_carries(
-    files: int, parts: int
-) -> None:
+def test_many_files_make_no_more_units_than_the_machine_carries(files: int, parts: int) -> None:
     assert -(-limits.MAX_JOB_FILES // limits.UNIT_FILES) < limits.MAX_UNITS
     one = PendingFile(BUCKET, "sales/x.csv", "u", ("e",) * parts, 5)
     assert sum(1 for _ in cut((one for _ in range(files)), total=files)) <= limits.MAX_UNITS

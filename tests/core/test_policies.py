@@ -68,9 +68,7 @@ def data_keys(world: World) -> set[str]:
 @pytest.mark.parametrize(
     ("conflict", "found"), [(Conflict.APPEND, [*DATA, *KEPT]), (Conflict.FAIL, KEPT)]
 )
-def test_append_and_fail_add_files_and_remove_none(
-    conflict: Conflict, found: list[str], scope: Scope
-) -> None:
+def test_append_and_fail_remove_no_file(conflict: Conflict, found: list[str], scope: Scope) -> None:
     """Who fails where there is data minds nothing hidden and nothing beside the destination."""
     world = World()
     fill(world, found)

@@ -14,9 +14,7 @@ from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, job_directory
 # Jobs of which the ledger has not heard
 
 
-def test_a_silent_job_without_any_event_is_given_up_at_a_destination_that_is_known(
-    world: Swept,
-) -> None:
+def test_a_silent_job_without_events_is_given_up_at_a_known_destination(world: Swept) -> None:
     directory = job_directory()
     world.attempt(directory, "t0")
     world.later(LIMITS.abandoned + HOUR)
@@ -102,9 +100,7 @@ def test_i4_two_days_after_a_job_its_leftovers_are_the_lifecycle_rules(world: Sw
 # A bounded look
 
 
-def test_i12_of_a_large_destination_each_sweep_lists_another_part(
-    world: Swept, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_i12_each_sweep_lists_another_part(world: Swept, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (destinations, verdicts):
         monkeypatch.setattr(module, "LISTED", 30)
     for number in range(40):

@@ -134,9 +134,7 @@ def test_a_job_json_that_is_gone_makes_no_record(world: Swept) -> None:
 
 
 @pytest.mark.parametrize("alive", [False, True])
-def test_i11_a_silent_job_whose_key_another_has_committed_is_ended(
-    world: Swept, alive: bool
-) -> None:
+def test_i11_a_silent_job_whose_key_another_has_is_ended(world: Swept, alive: bool) -> None:
     """It can end in no other way; one whose tasks still end is left for now."""
     mine, other = job_directory(), job_directory(OTHER_JOB)
     world.open(mine, idempotency_key="k")

@@ -118,9 +118,7 @@ def test_i6_a_job_whose_event_was_lost_is_overtaken_too(again: int) -> None:
         *NO_MOMENTS,
     ],
 )
-def test_i12_a_request_is_as_old_as_its_job_at_most_whatever_it_claims(
-    claim: str, spec: dict[str, Any]
-) -> None:
+def test_i12_a_request_is_as_old_as_its_job_at_most(claim: str, spec: dict[str, Any]) -> None:
     world = Ordered()
     world.asks(A, **spec)
     world.claims(A, claim)
@@ -237,9 +235,7 @@ def test_i6_i8_an_empty_ledger_knows_the_order() -> None:
 
 
 @pytest.mark.parametrize("days", [TURN_DAYS - 1, TURN_DAYS + 1, 3 * TURN_DAYS])
-def test_i6_what_was_committed_since_is_known_for_some_days_and_later_the_job_is_refused(
-    days: int,
-) -> None:
+def test_i6_what_was_committed_since_is_known_for_days_then_the_job_is_refused(days: int) -> None:
     world = Ordered()
     world.asks(A)
     world.asks(B)

@@ -161,9 +161,7 @@ def test_i4_more_uploads_than_a_call_has_time_for_are_left_to_the_next_one() -> 
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
-def test_what_vanishes_when_no_job_waits_for_its_answer_has_a_name_with_an_underscore(
-    partitioned: bool,
-) -> None:
+def test_what_vanishes_when_no_job_waits_for_its_answer_is_hidden(partitioned: bool) -> None:
     """As the page on readers says. A job that replaces files is answered when they are gone."""
     world = World()
     table = Table(world.ports, BUCKET, "json", partitioned)

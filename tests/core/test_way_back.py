@@ -114,9 +114,7 @@ def test_i11_an_undo_frees_the_key_and_an_undo_of_it_takes_the_key_again() -> No
 
 @pytest.mark.parametrize("back", ["healed", "event", "execution", "no _job.json"])
 @pytest.mark.parametrize("late", [False, True])
-def test_i11_a_freed_key_stays_free_when_its_job_comes_back_and_after_a_late_note(
-    late: bool, back: str
-) -> None:
+def test_i11_a_freed_key_stays_free_when_its_job_or_note_comes_back(late: bool, back: str) -> None:
     """PublishSuccess of the undone job may have stalled before it notes the key."""
     table = Table()
     wrong = table.write("dt=1/", key="today")

@@ -199,9 +199,7 @@ def test_i2_i4_i8_i10_i11_a_job_that_would_be_committed_is(scenario: Scenario) -
 
 
 @pytest.mark.parametrize("scope", Scope)
-def test_i2_i10_a_job_that_is_refused_when_it_is_brought_back_has_removed_nothing(
-    scope: Scope,
-) -> None:
+def test_i2_i10_a_job_that_is_brought_back_and_refused_has_removed_nothing(scope: Scope) -> None:
     """An upload that was not completed yet expires meanwhile: old files or new, never neither."""
 
     def prepare(world: World) -> None:

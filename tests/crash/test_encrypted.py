@@ -19,9 +19,7 @@ OTHERS = b"a stranger's"
 @pytest.mark.parametrize(
     "key", [DIRECTORY.result, DIRECTORY.commits, DIRECTORY.success, "sales/old.parquet"]
 )
-def test_i12_what_others_have_encrypted_before_a_job_begins_keeps_it_from_no_end(
-    key: str, key_of: str
-) -> None:
+def test_i12_what_others_encrypted_before_keeps_a_job_from_no_end(key: str, key_of: str) -> None:
     world = World()
     world.ask(DIRECTORY, conflict=Conflict.REPLACE)
     world.store.put(BUCKET, key, OTHERS)
@@ -64,9 +62,7 @@ def check(world: World) -> None:
 @pytest.mark.parametrize("key_of", [CUSTOMER, FOREIGN])
 @pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
 @pytest.mark.parametrize("also", ["", "gone", "wrong length"])
-def test_i2_i12_uploads_under_a_key_of_others_are_completed_or_lost(
-    key_of: str, conflict: Conflict, also: str
-) -> None:
+def test_i2_i12_uploads_under_others_keys_end(key_of: str, conflict: Conflict, also: str) -> None:
     """Who writes a file chooses how it is encrypted: the job is whole, whatever becomes of it."""
     world = World()
     fill(world)

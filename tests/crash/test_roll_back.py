@@ -48,9 +48,7 @@ def is_delete_of(key: str) -> Callable[[Call], bool]:
 
 
 @pytest.mark.parametrize("versioned", [False, True], ids=["plain", "versioned"])
-def test_i5_a_file_that_a_stranger_puts_over_ours_right_before_its_delete_stays(
-    versioned: bool,
-) -> None:
+def test_i5_a_file_that_is_put_over_ours_right_before_its_delete_stays(versioned: bool) -> None:
     world = World(versioned=versioned)
     directory = losing(world)
     world.plan.run_before(
@@ -205,9 +203,7 @@ class Checksummed(MemoryObjectStore):
             yield replace(upload, composite="part-t1-" in upload.key)
 
 
-def test_i2_an_upload_whose_checksums_nobody_can_repeat_refuses_the_job_before_its_decision() -> (
-    None
-):
+def test_i2_an_upload_whose_checksums_nobody_can_repeat_refuses_the_job() -> None:
     """S3 would refuse its completion, when other files are visible already."""
     world, directory = World(), job_directory()
     world.store = Checksummed(BUCKET, clock=world.clock)

@@ -67,9 +67,7 @@ def test_who_writes_is_the_program_and_its_airflow_run_within_bounds() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"job_id": "daily"}, {"partition_by": ["dt", "dt"]}])
-def test_what_can_not_be_is_refused_before_anything_is_written(
-    store: MemoryObjectStore, wrong: dict[str, Any]
-) -> None:
+def test_what_can_not_be_is_refused_before(store: MemoryObjectStore, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         open_on(store, **wrong)
     assert visible(store) == []
@@ -94,9 +92,7 @@ def test_no_access_is_one_clear_line(store: MemoryObjectStore) -> None:
         open_on(plan.wrap(store))
 
 
-def test_missing_credentials_are_one_clear_line(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_missing_credentials_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -144,9 +140,7 @@ def refusal(code: str, status: int) -> ClientError:
         refusal("AccessDenied", 403),  # then nothing is checked
     ],
 )
-def test_a_bucket_that_has_a_pipeline_or_may_have_one(
-    answer: dict[str, object] | ClientError,
-) -> None:
+def test_a_bucket_that_may_have_a_pipeline(answer: dict[str, object] | ClientError) -> None:
     check(answer)
 
 

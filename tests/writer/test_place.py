@@ -200,9 +200,7 @@ CLIENTS = {"write_table": by_write_table, "open_job": by_open_job}
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_place_is_refused_before_anything_is_written_or_all_rows_are_read(
-    lake: Lake, client: str, place: str
-) -> None:
+def test_a_place_is_refused_or_all_rows_are_read(lake: Lake, client: str, place: str) -> None:
     def there(name: str) -> set[str]:
         return {one.key for one in lake.store.list(lake.bucket, name)}
 
@@ -228,9 +226,7 @@ def test_a_place_is_refused_before_anything_is_written_or_all_rows_are_read(
 
 @pytest.mark.parametrize("summary", SUMMARIES)
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_summary_is_permitted_as_other_partition_columns_are(
-    lake: Lake, client: str, summary: str
-) -> None:
+def test_a_summary_is_permitted_as_other_columns_are(lake: Lake, client: str, summary: str) -> None:
     write = partial(CLIENTS[client], lake, "t", Cell((), [], "append", None, 3))
     lake.store.put(lake.bucket, f"t/{summary}", b"x")
     with pytest.raises(InvalidInputError, match="check_partitions=False"):

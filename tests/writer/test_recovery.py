@@ -125,9 +125,7 @@ def job(store: MemoryObjectStore, plan: FaultPlan) -> Job:
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_i4_ctrl_c_while_parts_are_sent_aborts_the_task(
-    job: Job, store: MemoryObjectStore, plan: FaultPlan
-) -> None:
+def test_i4_ctrl_c_during_parts_aborts(job: Job, store: MemoryObjectStore, plan: FaultPlan) -> None:
     task = job.task("0")
     file = task.open("a")
 

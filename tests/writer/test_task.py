@@ -130,9 +130,7 @@ def test_an_aborted_file_is_left_out(job: Job, store: MemoryObjectStore) -> None
 
 
 @pytest.mark.parametrize("verb", ["upload_part", "create_upload"])
-def test_i2_a_task_with_a_file_that_failed_or_did_not_start_can_not_be_finished(
-    job: Job, plan: FaultPlan, verb: str
-) -> None:
+def test_i2_a_task_with_a_failed_file_is_not_finished(job: Job, plan: FaultPlan, verb: str) -> None:
     plan.lose_response(verb, nth=2)
     task = job.task("0")
     task.open("a").close()
@@ -209,9 +207,7 @@ def test_a_lost_answer_to_the_manifests_put_is_told_from_a_stranger(
     assert store.get(BUCKET, stranger_key, max_bytes=MIB).body == b"x" * 10_000
 
 
-def test_a_store_that_contradicts_itself_is_asked_a_few_times_only(
-    job: Job, plan: FaultPlan
-) -> None:
+def test_a_store_that_contradicts_itself_is_asked_few_times(job: Job, plan: FaultPlan) -> None:
     plan.fail("put", PreconditionError("exists"), times=None)
     plan.fail("get", NotFoundError("does not exist"), times=None)
     task = job.task("0")
@@ -222,9 +218,7 @@ def test_a_store_that_contradicts_itself_is_asked_a_few_times_only(
     task.abort()
 
 
-def test_a5_abort_after_finish_leaves_the_attempt_to_the_driver(
-    job: Job, store: MemoryObjectStore
-) -> None:
+def test_a5_abort_after_finish_leaves_the_attempt(job: Job, store: MemoryObjectStore) -> None:
     task = job.task("0")
     task.open("a").close()
     task.finish()
@@ -282,9 +276,7 @@ def test_i1_i3_a_crash_at_any_request_leaves_nothing_visible_and_nothing_counted
     assert len(manifests) == (1 if nth > 5 else 0)
 
 
-def test_a_file_of_the_programs_own_is_added_whole(
-    job: Job, store: MemoryObjectStore, tmp_path: Path
-) -> None:
+def test_a_file_of_its_own_is_added(job: Job, store: MemoryObjectStore, tmp_path: Path) -> None:
     local = tmp_path / "all.zip"
     with zipfile.ZipFile(local, "w") as archive:
         archive.writestr("a.txt", "a" * 100_000)
