@@ -9,14 +9,13 @@ import pytest
 
 from s3commit.core.calls import routes
 from s3commit.core.calls.run_call import GOING_ON
-from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.documents.ticket import Ticket, decode_ticket, encode_ticket, execution_input
 from s3commit.core.model.destination import Conflict
-from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, TransientError
+from s3commit.core.model.errors import AccessError, NotFoundError, TransientError
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from tests.core.world import OTHER_JOB, World, job_directory
-from tests.fakes.execution import COMPLETING, SUPERSEDED, call, complete_uploads, one_by_one
+from tests.fakes.execution import COMPLETING, call, complete_uploads, one_by_one
 
 DIRECTORY, OTHER = job_directory(), job_directory(OTHER_JOB)
 MARKER = DIRECTORY.success
@@ -78,18 +77,6 @@ def test_i2_what_a_call_refuses_is_refused_by_the_state_of_that_step(world: Worl
     entered = world.run(DIRECTORY)
     assert entered[3:] == ["CheckConditions", "CheckConditions", "AbortJob", "TidyUp"]
     assert world.failure(DIRECTORY).code == "NAME_TAKEN"
-
-
-def test_i2_a_job_whose_documents_would_be_too_long_is_refused(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise InvalidInputError("too long", code="TOO_LARGE")
-
-    monkeypatch.setattr("s3commit.core.commit.decide_commit.refuse_unfit", refuse)
-    world.run(DIRECTORY)
-    assert world.failure(DIRECTORY).code == "TOO_LARGE"
-    assert world.open_uploads() == []
 
 
 @pytest.mark.parametrize("conflict", [*Conflict])
@@ -165,11 +152,3 @@ def test_i2_i8_i9_a_call_goes_on_behind_its_twin(fate: Outcome, conflict: Confli
         assert world.result(DIRECTORY).outcome is fate, name
         puts = [one for one in world.plan.calls if (one.verb, one.key) == ("put", MARKER)]
         assert len(puts) == (fate is Outcome.COMMITTED)
-
-
-def test_i8_another_execution_stops_the_call(world: World) -> None:
-    other = replace(begun(), execution="execution-2")
-    world.plan.run_after("advance", lambda: seal_job(world.ports, other))
-    assert world.run(DIRECTORY)[-1] == SUPERSEDED
-    record = world.record(DIRECTORY)
-    assert (record.state, record.execution) == (JobState.SEALED, "execution-2")

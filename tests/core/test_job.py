@@ -44,21 +44,11 @@ def test_i1_i2_a_job_is_invisible_until_its_decision_and_whole_after(alone: bool
     assert (result.outcome, result.execution) == (Outcome.COMMITTED, "execution-1")
     assert (result.files, result.bytes, result.rows) == (3, 15, 15)
     assert world.record(directory).state is JobState.COMMITTED
-
-
-def test_a_committed_job_leaves_its_manifest_marker_result_and_nothing_else() -> None:
-    world, directory = World(), job_directory()
-    world.commit(directory)
-    assert world.all_keys("sales/_") == [
-        "sales/_SUCCESS",
-        directory.job,
-        directory.request,
-        directory.result,
-        directory.commits,
-    ]
-    assert world.json("sales/_SUCCESS")["filenames"] == [f"/sales/part-t0-{JOB}.parquet"]
-    assert world.open_uploads() == []
-    assert world.ledger.holders == set()
+    own = [directory.job, directory.request, directory.result, directory.commits]
+    assert world.all_keys("sales/_") == ["sales/_SUCCESS", *own], "and nothing else"
+    names = [f"/sales/part-t{number}-{JOB}.parquet" for number in range(3)]
+    assert world.json("sales/_SUCCESS")["filenames"] == names
+    assert (world.open_uploads(), world.ledger.holders) == ([], set())
 
 
 def test_i4_i5_uploads_and_files_of_others_are_left_alone() -> None:

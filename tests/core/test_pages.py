@@ -139,21 +139,6 @@ def test_partitions_come_back_the_root_among_them() -> None:
     assert read_partitions(world.ports, directory, record) == sorted(names)
 
 
-def test_i5_hundreds_of_partitions_are_replaced_each_and_no_other_under_one_lock() -> None:
-    world, directory = World(), job_directory()
-    keys = [f"sales/dt={number}/old.parquet" for number in range(300)]
-    fill(world, keys)
-    names = [f"dt={number}/part-{JOB}.parquet" for number in range(0, 300, 2)]
-    files = dict.fromkeys(names, b"new")
-    world.ask(directory, files=files, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
-    held: list[object] = []
-    world.plan.run_before("decide", lambda: held.append(world.record(directory).locks))
-    world.run(directory)
-    assert held == [("lake/sales/",)]
-    assert world.result(directory).replaced == 150
-    assert set(world.visible()) == set(keys[1::2]) | new(*names)
-
-
 def delete(world: World, key: str) -> None:
     world.store.delete(BUCKET, key)
 

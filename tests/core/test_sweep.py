@@ -9,7 +9,6 @@ from s3commit.core.model.errors import AccessError
 from s3commit.core.model.limits import CALL_SECONDS
 from s3commit.core.model.moments import shifted
 from s3commit.core.model.outcome import Outcome
-from s3commit.core.model.states import JobState
 from s3commit.core.sweep import sweep as sweeping
 from s3commit.core.sweep.actions import MOST_NOTES, SweepReport, encode_report
 from s3commit.core.sweep.sweep import DAY, HOUR
@@ -72,20 +71,6 @@ def test_tries_come_ever_more_seldom(minutes: int, due: int) -> None:
 
 
 # Jobs that have ended
-
-
-@pytest.mark.parametrize("state", [JobState.COMMITTED, JobState.ABORTED])
-def test_an_ended_job_without_its_result_gets_it(world: Swept, state: JobState) -> None:
-    directory = job_directory()
-    if state is JobState.COMMITTED:
-        world.ask(directory)
-    else:
-        world.request_abort(directory)
-    world.run(directory)
-    world.store.delete(BUCKET, directory.result)
-    world.later(LIMITS.stuck + 1)
-    assert world.sweep_and_settle().started == 1
-    assert world.result(directory).outcome == state.value
 
 
 # All together

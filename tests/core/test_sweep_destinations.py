@@ -60,16 +60,6 @@ def test_i4_working_objects_of_an_ended_job_are_removed(world: Swept) -> None:
     assert world.sweep().started == 0
 
 
-def test_i4_a_second_upload_of_an_ended_job_is_aborted_as_the_first_was(world: Swept) -> None:
-    directory = job_directory()
-    ended(world, directory)
-    for number in range(3):
-        world.upload(directory, f"{number}-{JOB}.parquet", b"1", task="t9", attempt="a0")
-        world.later(LIMITS.stuck + 1)
-        assert world.sweep_and_settle().started == 1
-    assert world.open_uploads() == []
-
-
 def test_i5_uploads_that_are_not_provably_ours_stay(world: Swept) -> None:
     keys = [f"sales/before-{JOB}.parquet"]  # older than the job
     world.store.create_upload(BUCKET, keys[0], metadata={}, content_type="")

@@ -40,18 +40,6 @@ def test_i4_an_abandoned_job_is_aborted_by_the_request_a_driver_would_write(worl
     assert world.open_uploads() == []
 
 
-def test_a_driver_that_was_faster_keeps_its_word(world: Swept) -> None:
-    directory = job_directory()
-    attempt = world.attempt(directory, "t0")
-    world.announce(directory, attempt)
-    world.later(LIMITS.abandoned + 1)
-    world.plan.run_before("put", lambda: world.request(directory, attempt))
-    report = world.sweep()
-    assert (report.aborted, report.failed) == (0, 0)
-    world.run(directory)
-    assert world.result(directory).outcome is Outcome.COMMITTED
-
-
 @pytest.mark.parametrize("sign", ["job", "manifest"])
 def test_i5_a_slow_job_that_shows_a_sign_of_life_is_never_touched(world: Swept, sign: str) -> None:
     directory = job_directory()

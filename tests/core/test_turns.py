@@ -16,8 +16,6 @@ from s3commit.core.model.limits import (
     WHOLE_AFTER_SECONDS,
 )
 from s3commit.core.model.moments import seconds
-from s3commit.core.model.outcome import Outcome
-from s3commit.core.model.states import JobState
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, NO_MOMENTS, OTHER_JOB, World, job_directory
 from tests.fakes.execution import How, run_execution, walk_execution
 
@@ -350,21 +348,3 @@ def test_i6_a_job_that_locked_the_whole_table_overtakes_those_of_other_partition
         assert f"job {OTHER_JOB} was requested later" in world.failure(A).message
         assert "locked its whole table" in world.failure(A).message
         assert "to a place that this job writes to" not in world.failure(A).message
-
-
-def test_i6_twenty_overwrites_at_once_are_all_committed_but_for_one_that_was_lost() -> None:
-    world = Ordered()
-    jobs = jobs_at(20)
-    for number, job in enumerate(jobs):
-        world.asks(job, apart=number)
-        world.reaches(job, "AcquireDestination", lost=number == 3)
-    left = list(reversed(jobs))
-    for _ in jobs:  # whoever asks first, again and again
-        left = [job for job in left if job is jobs[3] or world.turns(job) == "waits"]
-    assert left == [jobs[3]]
-    assert world.turns(jobs[3]) == "OVERTAKEN"
-    ended = [world.result(job).outcome for job in jobs]
-    assert ended.count(Outcome.COMMITTED) == 19
-    assert set(world.visible().values()) == {b"t a0"}
-    assert list(world.visible()) == [f"sales/part-t-{jobs[-1].job_id}.parquet"]
-    assert {world.record(job).state for job in jobs} == {JobState.COMMITTED, JobState.ABORTED}
