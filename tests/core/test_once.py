@@ -125,36 +125,6 @@ def test_i11_the_key_of_a_job_that_was_not_committed_is_free(how: str) -> None:
     assert list(world.visible().values()) == [OTHER_JOB.encode()]
 
 
-@pytest.mark.parametrize("alone", [False, True])
-def test_i11_a_key_that_is_taken_between_look_and_decision_is_waited_for(alone: bool) -> None:
-    """By the call that has sealed the job, and by a step of its own."""
-    world = World()
-    ask(world, FIRST)
-    ask(world, SECOND)
-    world.plan.run_before("decide", lambda: run_execution(world.unplanned, SECOND))
-    entered = run_execution(world.ports, FIRST, alone=alone)
-    assert entered.count("AcquireDestination") == 2
-    assert check_one_of(world, FIRST, SECOND) is SECOND
-
-
-def test_i11_one_that_may_still_be_undone_is_waited_for() -> None:
-    world = World()
-    ask(world, FIRST)
-    ask(world, SECOND)
-    world.plan.crash_after("decide")
-    world.dies(FIRST)
-    waits = count(1)
-
-    def pause() -> None:
-        if next(waits) == 3:
-            world.lose_uploads(f"sales/part-{JOB}")
-            run_execution(world.unplanned, FIRST, execution="execution-2")
-
-    run_execution(world.unplanned, SECOND, pause=pause)
-    assert world.ended(FIRST)[0] is Outcome.ROLLED_BACK
-    assert world.ended(SECOND) == COMMITTED
-
-
 # The notes
 
 

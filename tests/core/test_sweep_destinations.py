@@ -103,20 +103,6 @@ def test_i12_each_sweep_lists_another_part(world: Swept, monkeypatch: pytest.Mon
 # Retirement
 
 
-def test_documents_go_when_the_retention_is_over_and_commits_stay(world: Swept) -> None:
-    directory = job_directory()
-    ended(world, directory)
-    world.later(LIMITS.retention - HOUR)
-    assert world.sweep().retired == 0
-    world.later(2 * HOUR)
-    assert world.sweep().retired == 1
-    assert world.all_keys(directory.prefix) == world.all_keys(directory.pipeline_prefix) == []
-    assert world.ledger.holders == set()
-    assert world.store.head(BUCKET, directory.commits) is not None
-    assert set(world.visible()) == {f"sales/part-t0-{JOB}.parquet"}
-    assert world.sweep().retired == 0
-
-
 def test_what_an_ended_job_has_left_goes_before_its_documents(world: Swept) -> None:
     directory = job_directory()
     ended(world, directory)

@@ -40,22 +40,6 @@ def test_i4_an_abandoned_job_is_aborted_by_the_request_a_driver_would_write(worl
     assert world.open_uploads() == []
 
 
-@pytest.mark.parametrize("sign", ["job", "manifest"])
-def test_i5_a_slow_job_that_shows_a_sign_of_life_is_never_touched(world: Swept, sign: str) -> None:
-    directory = job_directory()
-    announced(world, directory)
-    world.upload(directory, f"slow-{JOB}.parquet", b"x", task="t1", attempt="a0")
-    if sign == "manifest":
-        world.later(LIMITS.abandoned + HOUR)
-        world.store.put(BUCKET, directory.manifest("t3", "a0"), b"{}")
-    else:
-        world.later(LIMITS.abandoned - HOUR)
-    before = world.all_keys(), world.open_uploads()
-    report = world.sweep()
-    assert (report.aborted, report.started, report.failed) == (0, 0, 0)
-    assert (world.all_keys(), world.open_uploads()) == before
-
-
 def test_i5_a_job_with_a_request_is_not_given_up_while_it_waits_for_days(world: Swept) -> None:
     sealed(world, job_directory())
     world.executions.running.add("execution-1")
