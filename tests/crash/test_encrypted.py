@@ -2,7 +2,6 @@
 
 import pytest
 
-from s3commit.core.documents import commit_manifest
 from s3commit.core.formats.layout import META_JOB
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.outcome import Outcome
@@ -26,26 +25,6 @@ def test_i12_what_others_encrypted_before_keeps_a_job_from_no_end(key: str, key_
     world.store.encrypt(BUCKET, key, key_of)
     world.run(DIRECTORY)
     check(world)
-
-
-@pytest.mark.parametrize("key_of", [CUSTOMER, FOREIGN])
-def test_i12_a_long_commit_manifest_goes_over_one_that_others_have_encrypted(
-    key_of: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It goes up in parts, and a HEAD would tell whose the one is that lies there."""
-    monkeypatch.setattr(commit_manifest, "PUT_BYTES", 1)
-    world = World()
-    world.store.least_part = 1
-    world.ask(DIRECTORY, "t0", "t1")
-
-    def put() -> None:
-        world.store.put(BUCKET, DIRECTORY.commits, OTHERS)
-        world.store.encrypt(BUCKET, DIRECTORY.commits, key_of)
-
-    world.plan.run_after("decide", put)
-    world.run(DIRECTORY)
-    check(world)
-    assert world.ended(DIRECTORY) == (Outcome.COMMITTED, "")
 
 
 def check(world: World) -> None:
