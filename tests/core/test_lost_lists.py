@@ -14,15 +14,15 @@ from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import PIPELINE, JobDirectory
 from s3commit.core.formats.strict_json import LONGEST_LINE
 from s3commit.core.model.destination import Conflict, Scope
-from s3commit.core.model.errors import AccessError, JobFailedError, S3CommitError
+from s3commit.core.model.errors import JobFailedError, S3CommitError
 from s3commit.core.model.limits import FUNCTION_CLOCKS, LONGEST_CALL
 from s3commit.core.model.moments import seconds
 from s3commit.core.model.outcome import LISTS_LOST, Failure, Outcome
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.objects import StoredObject
 from s3commit.writer.requests import require_committed
 from tests.core.policy_world import DATA, DT1, DT2, fill, new, start
 from tests.core.world import BUCKET, JOB, World
+from tests.fakes.bucket import FOREIGN
 from tests.fakes.execution import run_execution
 from tests.fakes.faults import Crash
 
@@ -38,16 +38,8 @@ def delete(world: World, *prefixes: str, but: str = "nothing") -> None:
 
 def key_of_kms(world: World, _job: JobDirectory) -> None:
     """What is there can't be read any more; the deployment has another key since."""
-    lost = {one.key: one.etag for one in world.store.list(BUCKET, "")}
-    get = world.store.get
-
-    def refuse(bucket: str, key: str, *, max_bytes: int) -> StoredObject:
-        found = get(bucket, key, max_bytes=max_bytes)
-        if lost.get(key) == found.facts.etag:
-            raise AccessError(f"{key}: KMS.DisabledException")
-        return found
-
-    world.store.get = refuse  # type: ignore[method-assign]
+    for one in list(world.store.list(BUCKET, "")):
+        world.store.encrypt(BUCKET, one.key, FOREIGN)
 
 
 def dies_after(world: World, verb: str, strike: Callable[[], object], nth: int = 1) -> None:
