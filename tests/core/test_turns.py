@@ -52,6 +52,11 @@ class Ordered(World):
         if lost:
             self.living.discard(name)
 
+    def commits(self, directory: JobDirectory, *days: str, **spec: Any) -> None:
+        """It asks, and its turn comes."""
+        self.asks(directory, *days, **spec)
+        assert self.turns(directory) == "COMMITTED"
+
     def turns(self, directory: JobDirectory) -> str:
         """What becomes of the job in one look at whose turn it is."""
         name = f"of {directory.job_id}"
@@ -66,6 +71,14 @@ class Ordered(World):
 
 
 A, B, C = job_directory(JOB), job_directory(OTHER_JOB), job_directory(NEIGHBOUR)
+
+
+def lost(*days: str, apart: float = 60, **spec: Any) -> Ordered:
+    """A world in which the execution of A was lost before it had its locks."""
+    world = Ordered()
+    world.asks(A, *days, apart=apart, **spec)
+    world.reaches(A, "AcquireDestination", lost=True)
+    return world
 
 
 @pytest.mark.parametrize("conflict", [Conflict.REPLACE, Conflict.FAIL])
@@ -100,8 +113,7 @@ def test_i6_a_job_whose_event_was_lost_is_overtaken_too(again: int) -> None:
     """However often the client that waits for it has asked again."""
     world = Ordered()
     world.asks(A)
-    world.asks(B)
-    assert world.turns(B) == "COMMITTED"
+    world.commits(B)
     for _ in range(again):
         world.clock.advance(300)
         world.ask_again(A)
@@ -153,9 +165,7 @@ def test_i6_who_lives_has_its_turn_before_a_later_one(step: str) -> None:
 
 
 def test_i6_a_later_one_that_ends_just_before_the_locks_are_taken_is_seen() -> None:
-    world = Ordered()
-    world.asks(A)
-    world.reaches(A, "AcquireDestination", lost=True)
+    world = lost()
     world.asks(B)
     world.plan.run_before("lock", lambda: run_execution(world.unplanned, B))
     assert world.turns(A) == "OVERTAKEN"
@@ -163,9 +173,7 @@ def test_i6_a_later_one_that_ends_just_before_the_locks_are_taken_is_seen() -> N
 
 
 def test_i6_a_later_one_below_is_seen_that_was_waited_for_with_the_locks() -> None:
-    world, below = Ordered(), job_directory(OTHER_JOB, "sales/x/")
-    world.asks(A)
-    world.reaches(A, "AcquireDestination", lost=True)
+    world, below = lost(), job_directory(OTHER_JOB, "sales/x/")
     world.asks(below)
     world.reaches(below, "CheckConditions")
     assert world.turns(A) == "waits"
@@ -176,11 +184,8 @@ def test_i6_a_later_one_below_is_seen_that_was_waited_for_with_the_locks() -> No
 
 @pytest.mark.parametrize("apart", [0, S3_CLOCKS - 1, S3_CLOCKS + 1])
 def test_i6_requests_within_the_difference_of_s3s_clocks_have_no_order(apart: int) -> None:
-    world = Ordered()
-    world.asks(A, apart=apart)
-    world.reaches(A, "AcquireDestination", lost=True)
-    world.asks(B)
-    assert world.turns(B) == "COMMITTED"
+    world = lost(apart=apart)
+    world.commits(B)
     assert world.turns(A) == ("OVERTAKEN" if apart > S3_CLOCKS else "COMMITTED")
 
 
@@ -200,8 +205,7 @@ def test_i6_other_partitions_have_no_order_once_they_are_known(step: str) -> Non
 def test_i6_appends_have_no_turn() -> None:
     world = Ordered()
     world.asks(A, conflict=Conflict.APPEND)
-    world.asks(B)
-    assert world.turns(B) == "COMMITTED"
+    world.commits(B)
     assert world.turns(A) == "COMMITTED"
     since = "2026-11-21T00:00:00.000Z"
     assert [turn.ref for turn in world.ledger.turns_done("lake/sales/", since=since)] == [B.ref]
@@ -222,11 +226,8 @@ def test_i6_a_job_that_is_refused_or_rolled_back_overtakes_nobody() -> None:
 
 
 def test_i6_i8_an_empty_ledger_knows_the_order() -> None:
-    world = Ordered()
-    world.asks(A)
-    world.reaches(A, "AcquireDestination", lost=True)
-    world.asks(B)
-    assert world.turns(B) == "COMMITTED"
+    world = lost()
+    world.commits(B)
     world.ledger.lose()
     world.heal()
     assert world.turns(A) == "OVERTAKEN"
@@ -236,8 +237,7 @@ def test_i6_i8_an_empty_ledger_knows_the_order() -> None:
 def test_i6_what_was_committed_since_is_known_for_days_then_the_job_is_refused(days: int) -> None:
     world = Ordered()
     world.asks(A)
-    world.asks(B)
-    assert world.turns(B) == "COMMITTED"
+    world.commits(B)
     world.clock.advance(days * DAY)
     world.asks(C)
     assert world.turns(A) == "OVERTAKEN"
@@ -336,9 +336,7 @@ def test_i6_a_job_that_locked_the_whole_table_overtakes_those_of_other_partition
     days: int, expected: str
 ) -> None:
     """The refusal says so."""
-    world = Ordered()
-    world.asks(A, "a", **BY_PARTITION)
-    world.reaches(A, "AcquireDestination", lost=True)
+    world = lost("a", **BY_PARTITION)
     world.open(B, **BY_PARTITION)
     files = {f"dt={day}/part-{OTHER_JOB}.csv": b"x" for day in range(days)}
     world.request(B, *[world.attempt(B, "t", files=files)][: bool(days)])

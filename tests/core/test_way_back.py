@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from itertools import permutations
 
 import pytest
 
@@ -9,6 +10,7 @@ from s3commit.core.commit.note_arrivals import note_job
 from s3commit.core.documents import commit_manifest
 from s3commit.core.fsck import check
 from s3commit.core.jobs.idempotency import hinted_job, note_key
+from s3commit.core.jobs.past_commits import undone_by
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import (
     InvalidInputError,
@@ -201,3 +203,32 @@ def test_the_pipeline_keeps_the_list_of_the_removed_of_committed_jobs_alone() ->
     table.world.commit(refused, **REPLACE)
     assert table.world.ended(refused)[0] is Outcome.ABORTED
     assert table.world.all_keys(refused.replaced) == []
+
+
+# Which jobs are undone, by the pairs of undo and job alone
+
+
+# Undo and job: a chain, two undos of one job of which one is undone, and a stranger's circle.
+CASES = {
+    "chain": ([("b", "a"), ("c", "b"), ("d", "c")], {"c": "d", "a": "b"}),
+    "even chain": ([("b", "a"), ("c", "b")], {"b": "c"}),
+    "undone and undone again": ([("b", "a"), ("c", "b"), ("d", "a")], {"b": "c", "a": "d"}),
+    "two tables": ([("b", "a"), ("y", "x")], {"a": "b", "x": "y"}),
+}
+
+
+ORDERS = [(name, order) for name, (undos, _) in CASES.items() for order in permutations(undos)]
+
+
+@pytest.mark.parametrize(("name", "undos"), ORDERS)
+def test_i6_the_order_of_the_commits_does_not_say_what_is_undone(
+    name: str, undos: tuple[tuple[str, str], ...]
+) -> None:
+    assert undone_by(undos) == CASES[name][1]
+
+
+def test_a_long_chain_and_a_circle_of_a_stranger_have_an_end() -> None:
+    chain = [(number + 1, number) for number in range(100_001)]
+    assert undone_by(chain) == {even: even + 1 for even in range(0, 100_002, 2)}
+    assert len(undone_by([("b", "a"), ("a", "b")])) == 1
+    assert undone_by([("a", "a")]) == {}

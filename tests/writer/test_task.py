@@ -17,6 +17,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.writer.conditional_put import TURNS
 from s3commit.writer.job import Job
+from s3commit.writer.task import Task
 from s3commit.writer.transfer import MIB
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.store import MemoryObjectStore
@@ -31,6 +32,13 @@ from tests.writer.support import (
     open_uploads,
     visible,
 )
+
+
+def with_a_file(job: Job) -> Task:
+    """A task with one closed file."""
+    task = job.task("0")
+    task.open("a").close()
+    return task
 
 
 def test_a_finished_task_is_a_manifest_of_its_files(job: Job, store: MemoryObjectStore) -> None:
@@ -122,8 +130,7 @@ def test_sealed_files_are_closed_by_finish(job: Job, store: MemoryObjectStore) -
 
 
 def test_an_aborted_file_is_left_out(job: Job, store: MemoryObjectStore) -> None:
-    task = job.task("0")
-    task.open("a").close()
+    task = with_a_file(job)
     task.open("b").abort()
     assert [file.key for file in files_of(store, job, task.finish())] == [f"t/a-{JOB}"]
     assert open_uploads(store) == [f"t/a-{JOB}"]
@@ -132,8 +139,7 @@ def test_an_aborted_file_is_left_out(job: Job, store: MemoryObjectStore) -> None
 @pytest.mark.parametrize("verb", ["upload_part", "create_upload"])
 def test_i2_a_task_with_a_failed_file_is_not_finished(job: Job, plan: FaultPlan, verb: str) -> None:
     plan.lose_response(verb, nth=2)
-    task = job.task("0")
-    task.open("a").close()
+    task = with_a_file(job)
     with pytest.raises(TransientError):
         task.open("b").close()
     with pytest.raises(InvalidInputError, match=f"t/b-{JOB} failed") as caught:
@@ -181,8 +187,7 @@ def test_i4_a_manifest_that_can_not_be_put_aborts_the_uploads(
 
 def test_a_finish_that_failed_may_be_tried_again(job: Job, plan: FaultPlan) -> None:
     plan.lose_response("put")
-    task = job.task("0")
-    task.open("a").close()
+    task = with_a_file(job)
     with pytest.raises(TransientError):
         task.finish()
     counted = task.finish()
@@ -210,8 +215,7 @@ def test_a_lost_answer_to_the_manifests_put_is_told_from_a_stranger(
 def test_a_store_that_contradicts_itself_is_asked_few_times(job: Job, plan: FaultPlan) -> None:
     plan.fail("put", PreconditionError("exists"), times=None)
     plan.fail("get", NotFoundError("does not exist"), times=None)
-    task = job.task("0")
-    task.open("a").close()
+    task = with_a_file(job)
     with pytest.raises(TransientError, match="contradict each other"):
         task.finish()
     assert plan.count("put") == plan.count("get") == TURNS
@@ -219,8 +223,7 @@ def test_a_store_that_contradicts_itself_is_asked_few_times(job: Job, plan: Faul
 
 
 def test_a5_abort_after_finish_leaves_the_attempt(job: Job, store: MemoryObjectStore) -> None:
-    task = job.task("0")
-    task.open("a").close()
+    task = with_a_file(job)
     task.finish()
     assert task.abort() == []
     assert open_uploads(store) == [f"t/a-{JOB}"]
