@@ -336,15 +336,21 @@ def create_table(name: str, endpoint: str | None, region: str = REGION) -> None:
 
 
 @pytest.fixture
-def ledger(request: pytest.FixtureRequest) -> Iterator[Ledger]:
+def clock() -> ManualClock:
+    """The ledger's."""
+    return ManualClock()
+
+
+@pytest.fixture
+def ledger(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Ledger]:
     """Each ledger in turn, empty."""
     if request.param == "memory":
-        yield MemoryLedger()
+        yield MemoryLedger(clock)
     elif request.param == "given":
         table = given(request.config)["--table"]
         if next(items(table), None) is not None:
             pytest.exit(f"table {table} has items: give the suite one that is empty", 2)
-        yield GivenLedger(table, page=PAGE, clock=ManualClock())
+        yield GivenLedger(table, page=PAGE, clock=clock)
         clear(table)
     else:
         endpoint = request.getfixturevalue("moto_endpoint")
@@ -352,7 +358,7 @@ def ledger(request: pytest.FixtureRequest) -> Iterator[Ledger]:
         create_table(table, endpoint)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("AWS_ENDPOINT_URL", endpoint)
-            yield DynamoLedger(table, page=PAGE, clock=ManualClock())
+            yield DynamoLedger(table, page=PAGE, clock=clock)
 
 
 _TABLES = itertools.count()

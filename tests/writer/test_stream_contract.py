@@ -8,6 +8,7 @@ S2 and S3 are of methods that a Python file does not have: `os.fsync` is refused
 
 import io
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
@@ -15,6 +16,7 @@ import pytest
 
 from s3commit.core.model.errors import AccessError, S3CommitError, TransientError
 from s3commit.writer.target import StreamClosedError
+from s3commit.writer.transfer import Transfer
 from tests.fakes.faults import FaultPlan, Predicate
 from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import (
@@ -249,7 +251,11 @@ def test_i4_a4_abort_stops_a_writer_that_waits_for_room(store: MemoryObjectStore
     assert plan.count("upload_part") == 1
 
 
-def test_i4_a4_abort_during_close_fails_it_and_leaves_nothing(store: MemoryObjectStore) -> None:
+def test_i4_a4_abort_during_close_fails_it_and_leaves_nothing(
+    store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken = threading.Event()  # an abort wakes who waits, when nothing more is sent
+    monkeypatch.setattr(Transfer, "wake", lambda _: woken.set())
     gate = Gate()
     plan = FaultPlan().run_before("upload_part", gate.hold)
     stream = stream_on(plan.wrap(store), small(4, threads=1, in_flight=8))
@@ -257,7 +263,7 @@ def test_i4_a4_abort_during_close_fails_it_and_leaves_nothing(store: MemoryObjec
     closing = beside(stream.close)
     assert gate.entered.wait(30)
     aborting = beside(stream.abort)
-    assert stream._stopped.wait(30)
+    assert woken.wait(30)
     gate.opened.set()
     with pytest.raises(S3CommitError) as caught:
         closing.result(30)
