@@ -1,9 +1,9 @@
 """The largest documents that the codecs admit, on a ledger that refuses what DynamoDB refuses."""
 
-import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import pytest
 
@@ -56,27 +56,27 @@ def name(number: int, characters: int) -> str:
     return f"{number:03d}".ljust(characters, WIDE)
 
 
-def a_document(client_characters: int) -> bytes:
-    """Every field as large as it may be; of the client's name as much as is asked for."""
-    columns = [name(number, MAX_COLUMN_NAME) for number in range(MAX_COLUMNS)]
-    document: dict[str, Any] = {
+def a_document(directory: JobDirectory, columns: Sequence[str], **said: object) -> bytes:
+    """A ``_job.json`` with these columns."""
+    document = {
         "version": 1,
         "jobId": JOB,
-        "destination": DIRECTORY.destination.uri,
-        "conflict": "replace",
-        "scope": "partition",
+        "destination": directory.destination.uri,
+        "conflict": Conflict.REPLACE,
+        "scope": Scope.PARTITION,
         "partitionBy": columns,
-        "idempotencyKey": WIDE * MAX_KEY_CHARACTERS,
-        "client": WIDE * client_characters,
+        **said,
     }
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return dump(document)
 
 
 def the_largest() -> JobSpec:
-    """The largest ``_job.json`` that is read."""
+    """The largest ``_job.json`` that is read: every field as large as it may be."""
+    columns = [name(number, MAX_COLUMN_NAME) for number in range(MAX_COLUMNS)]
+    largest = partial(a_document, DIRECTORY, columns, idempotencyKey=WIDE * MAX_KEY_CHARACTERS)
     with pytest.raises(InvalidInputError):
-        decode_job(a_document(MAX_TEXT + 1), DIRECTORY)
-    body = a_document(MAX_TEXT)
+        decode_job(largest(client=WIDE * (MAX_TEXT + 1)), DIRECTORY)
+    body = largest(client=WIDE * MAX_TEXT)
     assert len(body) <= MAX_JOB_BYTES
     return decode_job(body, DIRECTORY)
 
@@ -137,17 +137,11 @@ def the_fullest(filler: str, conflict: Conflict, scope: Scope) -> bytes:
     directory = job_directory()
     columns = [f"{number:03d}".ljust(MAX_COLUMN_NAME, filler) for number in range(MAX_COLUMNS)]
 
+    key = filler * MAX_KEY_CHARACTERS
+
     def document(*columns: str) -> bytes:
-        said = {
-            "version": 1,
-            "jobId": JOB,
-            "destination": directory.destination.uri,
-            "conflict": conflict,
-            "scope": scope,
-            "partitionBy": columns,
-            "idempotencyKey": filler * MAX_KEY_CHARACTERS,
-        }
-        return dump(said)
+        said = {"conflict": conflict, "scope": scope, "idempotencyKey": key}
+        return a_document(directory, columns, **said)
 
     def is_read(*columns: str) -> bool:
         with suppress(InvalidInputError):
