@@ -108,17 +108,6 @@ def test_i12_an_id_in_a_name_proves_nothing_of_a_job_without_job_json(by: str) -
     assert world.store.upload_is_open(BUCKET, key, upload)
 
 
-def test_i12_the_uploads_of_an_id_are_those_of_the_outermost_job() -> None:
-    """Who may put below a directory alone opens a job there with the id of the one further up."""
-    world, evil, honest = World(), job_directory(JOB, BELOW), job_directory(JOB)
-    for directory in (evil, honest):
-        world.open(directory)
-    world.attempt(honest, "t0", files={f"dt=1/part-{JOB}.parquet": b"x"})
-    world.request_abort(evil)
-    world.run(evil)
-    assert world.open_uploads() == [f"{BELOW}part-{JOB}.parquet"]
-
-
 HONEST = job_directory(prefix="lake/sales/")
 INSIDE = job_directory(prefix="lake/sales/dt=1/")
 FILE = f"lake/sales/dt=1/part-t0-{JOB}.parquet"
