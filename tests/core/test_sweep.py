@@ -28,8 +28,8 @@ def test_a_job_that_fails_again_and_again_is_tried_once_a_day_in_the_end(world: 
     """Step Functions keeps a name for 90 days: no two executions have the same."""
     sealed(world, job_directory())
     started = []
-    for hour in range(24 * 100):
-        world.later(HOUR)
+    for hour in range(0, 24 * 100, 2):
+        world.later(2 * HOUR)
         if world.sweep().started:
             started.append(hour)
     assert len(world.executions.started) == len(started)

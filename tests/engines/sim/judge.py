@@ -162,6 +162,6 @@ def _once(world: World) -> None:
 
 
 def _has_key(world: World, job: Job) -> bool:
-    key = job.spec.idempotency_key
-    held = key and world.ledger.key_holder(job.directory.destination, key_digest(key))
-    return bool(held) and held.job_id == job.directory.job_id
+    digest = key_digest(job.spec.idempotency_key or "")
+    held = world.ledger.key_holder(job.directory.destination, digest)
+    return held is not None and held.job_id == job.directory.job_id
