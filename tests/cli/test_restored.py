@@ -73,7 +73,7 @@ def test_each_verb_says_first_what_the_ledger_may_not_know(
     desk.requested_job(OTHER_JOB)
     to_ledger(desk)
     desk.world.clock.advance(60)
-    before = desk.world.all_keys(), desk.world.ledger.backup()._parts()
+    before = desk.world.all_keys(), desk.world.ledger.backup().parts()
     typed = [deployed.name if one == "NAME" else one for one in READING[verb]]
     is_refused = to_ledger is restore and verb in CHANGES
     for output in ("text", "json"):
@@ -88,7 +88,7 @@ def test_each_verb_says_first_what_the_ledger_may_not_know(
             assert (result.exit_code, result.stdout) == (1, "")
             assert first.endswith("[LEDGER_RESTORED]; nothing was changed")
     if is_refused or verb not in CHANGES:  # a reader's rights are enough
-        assert (desk.world.all_keys(), desk.world.ledger.backup()._parts()) == before
+        assert (desk.world.all_keys(), desk.world.ledger.backup().parts()) == before
     if result.stdout:
         assert json.loads(result.stdout)["warning"] == f"{first.removeprefix('Warning: ')}"
 
