@@ -266,9 +266,7 @@ def test_what_is_called_aws_is_aws(
     assert account.things() == before
 
 
-def test_nothing_is_begun_with_credentials_that_lead_to_no_account(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_an_account_nothing_is_begun(capsys: pytest.CaptureFixture[str]) -> None:
     gone = ClientError({"Error": {"Code": "ExpiredToken"}}, "GetCallerIdentity")
     sts = mock.Mock(get_caller_identity=mock.Mock(side_effect=gone))
     with (

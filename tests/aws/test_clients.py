@@ -89,9 +89,7 @@ def test_a_refused_request_is_repeated_at_once(metadata: Metadata) -> None:
     assert time.pauses == []
 
 
-def test_a_service_that_throttles_for_longer_is_asked_again_after_growing_pauses(
-    metadata: Metadata,
-) -> None:
+def test_a_service_that_throttles_longer_is_asked_after_pauses(metadata: Metadata) -> None:
     metadata.refused = 20
     time = Time()
     assert key_of(time) == "of-the-role"
@@ -143,9 +141,7 @@ def test_every_client_of_ours_asks_so(metadata: Metadata, make: Callable[[], obj
     assert metadata.seen[-1] == f"GET {ROLE}worker"
 
 
-def test_a_worker_that_found_none_finds_some_when_it_is_used_again(
-    metadata: Metadata, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_may_find_some_later(metadata: Metadata, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark gives a worker process the next task, and its one client must not be without keys."""
     shared_client.cache_clear()
     monkeypatch.setenv("AWS_METADATA_SERVICE_NUM_ATTEMPTS", "1")
@@ -169,9 +165,7 @@ def test_the_ledgers_client_is_made_at_once_and_is_as_patient(metadata: Metadata
     assert len(metadata.seen) > ATTEMPTS
 
 
-def test_a_ledger_without_a_region_ends_in_one_line(
-    metadata: Metadata, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ledger_needs_a_region(metadata: Metadata, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(InvalidInputError, match="connecting to DynamoDB: You must specify a reg"):

@@ -236,9 +236,7 @@ def test_i8_a_table_that_was_restored_is_refused(
     assert ledger.healing("lake", now=T1).whole
 
 
-def test_the_id_of_the_table_is_asked_for_once_a_minute(
-    ledger: DynamoLedger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tables_id_is_remembered(ledger: DynamoLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     table_id = ledger._table_id
 
@@ -256,9 +254,7 @@ def test_the_id_of_the_table_is_asked_for_once_a_minute(
     assert len(asked) == 2
 
 
-def test_an_empty_table_in_its_place_is_seen_at_once(
-    ledger: DynamoLedger, table: str, moto_endpoint: str
-) -> None:
+def test_an_empty_table_is_seen(ledger: DynamoLedger, table: str, moto_endpoint: str) -> None:
     ledger.note_healing("lake", replace(ledger.healing("lake", now=T0), whole=True))
     boto3.client("dynamodb", region_name=REGION, endpoint_url=moto_endpoint).delete_table(
         TableName=table

@@ -61,9 +61,7 @@ def test_each_request_goes_where_botocore_would_send_it(
 
 
 @pytest.mark.parametrize("moved", ["before the first request", "meanwhile"])
-def test_where_a_bucket_has_moved_botocore_finds_out(
-    moved: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_botocore_finds_a_moved_bucket(moved: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next requests go where its redirect led."""
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     client: Any = clients.make_client()
@@ -163,9 +161,7 @@ def test_no_credentials_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> No
         store.put("lake", "k", b"x")
 
 
-def test_credentials_that_can_not_be_renewed_are_an_error_of_ours(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_credentials_that_can_not_be_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
     store, _, client = store_on()
 
     def refused() -> None:

@@ -19,9 +19,7 @@ from tests.aws.wire import CALLS, Call, Given, Wire, store_on
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
-def test_after_any_other_answer_botocore_sends_it_again(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_others_botocore_sends_again(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the next ones, unless the answer was about that object alone."""
     now = [0.0]
     monkeypatch.setattr(prepared, "time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -53,9 +51,7 @@ def test_after_a_minute_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
-def test_where_nothing_answers_the_error_is_botocores(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_answer_is_botocores_error(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "TOTAL_MAX_ATTEMPTS", 1)
     store, wire, client = store_on(call)
     client.meta.events.unregister("before-send", wire.answer)
@@ -117,9 +113,7 @@ def test_a_client_that_slows_down_recovers(other: bool, answer: Given) -> None:
 
 
 @pytest.mark.usefixtures("no_waits")
-def test_what_is_sent_here_fills_botocores_quota_of_retries(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_sent_here_fills_the_quota_of_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     store, wire, _ = store_on()
     for _ in range(100):
         wire.answers = [(500, b"", {})] * 10

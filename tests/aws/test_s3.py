@@ -33,9 +33,7 @@ def complete(store: S3ObjectStore, *, if_absent: bool = False) -> object:
     return store.complete_upload("lake", "k", "id", ['"a"'], length=5, if_absent=if_absent)
 
 
-def test_a_completion_is_one_request_with_the_length(
-    store: S3ObjectStore, answers: Answers
-) -> None:
+def test_a_completion_is_a_request_with_the_length(store: S3ObjectStore, answers: Answers) -> None:
     answers.add(200, COMPLETED)
 
     facts = store.complete_upload("lake", "k", "id", ['"a"'], length=5, if_absent=True)
@@ -47,9 +45,7 @@ def test_a_completion_is_one_request_with_the_length(
     assert (facts.etag, facts.length) == ('"e-1"', 5)
 
 
-def test_i12_what_is_too_large_is_refused_by_its_length_before_its_body_is_read(
-    store: S3ObjectStore, answers: Answers
-) -> None:
+def test_i12_what_is_too_large_is_not_read(store: S3ObjectStore, answers: Answers) -> None:
     answers.add(200, "x", Content_Length=str(5 * 1024**4), ETag='"e"')
 
     with pytest.raises(InvalidInputError) as caught:
@@ -57,9 +53,7 @@ def test_i12_what_is_too_large_is_refused_by_its_length_before_its_body_is_read(
     assert caught.value.code == "TOO_LARGE"
 
 
-def test_the_first_bytes_are_one_request_for_them_alone(
-    store: S3ObjectStore, answers: Answers
-) -> None:
+def test_the_first_bytes_are_one_request(store: S3ObjectStore, answers: Answers) -> None:
     answers.add(206, "x", Content_Length="1", ETag='"e"')
 
     with pytest.raises(AssertionError, match="was read"):
@@ -153,9 +147,7 @@ def test_a_put_is_repeated_after_a_conflict(
     assert pauses == [0.1, 0.2]
 
 
-def test_a_conflict_without_end_is_transient(
-    store: S3ObjectStore, answers: Answers, pauses: list[float]
-) -> None:
+def test_an_endless_conflict(store: S3ObjectStore, answers: Answers, pauses: list[float]) -> None:
     for _ in range(CONFLICT_TRIES):
         answers.error(409, "ConditionalRequestConflict")
 
@@ -221,9 +213,7 @@ def test_the_times_of_a_listing_are_read_without_the_slow_reader_of_any_time(
     assert slow["read"] == 1
 
 
-def test_no_checksum_is_sent_that_a_manifest_can_not_repeat(
-    store: S3ObjectStore, answers: Answers
-) -> None:
+def test_no_checksum_that_no_manifest_repeats(store: S3ObjectStore, answers: Answers) -> None:
     answers.add(200, UPLOAD_STARTED)
     answers.add(200, ETag='"p"')
     upload_id = store.create_upload("lake", "k", metadata={"A": "b"}, content_type="x/y")
@@ -237,9 +227,7 @@ def test_no_checksum_is_sent_that_a_manifest_can_not_repeat(
     assert body.read() == b"bytes"
 
 
-def test_encryption_is_asked_for_where_objects_begin(
-    store: S3ObjectStore, answers: Answers
-) -> None:
+def test_encryption_is_asked_for_at_the_begin(store: S3ObjectStore, answers: Answers) -> None:
     store = S3ObjectStore(store._client, encryption=Encryption("aws:kms", "key-1", bucket_key=True))
     answers.add(200, ETag='"e"')
     answers.add(200, UPLOAD_STARTED)
@@ -260,9 +248,7 @@ def test_encryption_is_asked_for_where_objects_begin(
         ("spark", "s3commit", "boto3 botocore pyspark"),  # of a worker that makes no client
     ],
 )
-def test_a_spark_executor_loads_no_more_than_it_needs(
-    module: str, needs: str, needless: str
-) -> None:
+def test_an_executor_loads_no_more_than_it_needs(module: str, needs: str, needless: str) -> None:
     """It costs each task time."""
     code = f"import sys, s3commit.{module}; print(*{{m.split('.')[0] for m in sys.modules}})"
 

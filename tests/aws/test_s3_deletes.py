@@ -58,9 +58,7 @@ def test_a_thousand_objects_are_one_request(store: S3ObjectStore, answers: Answe
 
 
 @pytest.mark.parametrize("code", ["PreconditionFailed", "NoSuchKey"])
-def test_what_is_another_object_or_gone_is_passed_over(
-    store: S3ObjectStore, answers: Answers, code: str
-) -> None:
+def test_what_is_gone_is_passed_over(store: S3ObjectStore, answers: Answers, code: str) -> None:
     answers.add(200, refusing(a=code, b=code))
 
     store.delete_seen("lake", seen("a", "b", "c"))
@@ -91,9 +89,7 @@ def test_a_key_that_s3_could_not_judge_is_an_error(
     assert caught.value.message == f"deleting s3://lake/b: in words ({code})"
 
 
-def test_a_key_that_xml_can_not_carry_is_deleted_by_itself(
-    store: S3ObjectStore, answers: Answers
-) -> None:
+def test_a_key_that_xml_lacks_is_deleted_alone(store: S3ObjectStore, answers: Answers) -> None:
     answers.add(200, refusing())
     answers.add(204)
     answers.error(412, "PreconditionFailed")  # the object is another one by now

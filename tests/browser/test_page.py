@@ -151,9 +151,7 @@ TALLEST = {390: 420, 1280: 220}  # px of a row of the list
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_longest_value_of_each_column_leaves_each_heading_on_the_screen(
-    shown: Shown, width: int
-) -> None:
+def test_the_longest_values_leave_headings_on_the_screen(shown: Shown, width: int) -> None:
     """Of each table of each view; the list's rows stay rows."""
     desk, name = shown.desk, "W" * MAX_WHO
     place = JobDirectory(Destination("lake", f"{'k' * 400}/"), JOB)
@@ -249,9 +247,7 @@ LEAST_CONTRAST = 4.5  # WCAG 2.2, 1.4.3, level AA: https://www.w3.org/TR/WCAG22/
 
 
 @pytest.mark.parametrize(("colours", "paper"), [("light", 255), ("dark", 20)])
-def test_each_view_is_legible_in_both_colours_and_on_a_phone(
-    shown: Shown, colours: Any, paper: int
-) -> None:
+def test_each_view_is_legible_on_each_screen(shown: Shown, colours: Any, paper: int) -> None:
     shown.desk.committed_job(OTHER, who=Who(application="orders.py", user="etl"))
     shown.desk.committed_job(THIRD, conflict=Conflict.FAIL)
     shown.desk.requested_job(JOB)

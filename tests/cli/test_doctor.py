@@ -71,9 +71,7 @@ def test_a_prefix_is_a_directory_with_its_slash_or_without(deployed: Account) ->
         assert deployed.ask(prefix=prefix)["rights"][1].endswith("/sales/")
 
 
-def test_a_prefix_may_be_a_uri_of_the_data_bucket_and_of_no_other(
-    desk: Desk, deployed: Account
-) -> None:
+def test_a_prefix_may_be_a_uri_of_the_data_bucket_alone(desk: Desk, deployed: Account) -> None:
     where = f"s3://{deployed.name}/sales/"
     for named in ("--name", "--bucket"):  # without its name it is another's deployment
         given = ["doctor", named, deployed.name, "--prefix", where]
@@ -102,9 +100,7 @@ def test_who_may_not_simulate_is_told_to_try(deployed: Account) -> None:
 
 
 @pytest.mark.parametrize("lacking", [None, *ON_OBJECTS, *ON_JOBS, *ON_BUCKET])
-def test_the_callers_own_rights_are_tried_and_nothing_is_changed(
-    deployed: Account, lacking: str | None
-) -> None:
+def test_the_callers_own_rights_are_tried_alone(deployed: Account, lacking: str | None) -> None:
     refused = {
         "s3:PutObject": "UploadPart",
         "s3:ListMultipartUploadParts": "ListParts",
@@ -146,9 +142,7 @@ def test_json_and_exit_code_1_if_one_fails(desk: Desk, deployed: Account) -> Non
     assert result.stderr == f"Error: 1 check of {2 + len(CHECKS)} failed: concurrency\n"
 
 
-def test_as_it_is_run_it_finds_its_own_region_and_credentials(
-    moto_endpoint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_finds_its_credentials(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION")

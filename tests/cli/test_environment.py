@@ -171,9 +171,7 @@ def test_every_verb_is_tried_here_and_stands_in_the_page_for_people_on_call() ->
 # The command as people run it, without fakes
 
 
-def test_the_table_is_found_by_the_deployments_stack(
-    account: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_table_is_found_by_the_stack(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", account.endpoint)
     create_table(account.name, account.endpoint)
     account.deploy(env.STORAGE_STACK, **{env.TABLE_OUTPUT: account.name})
@@ -184,9 +182,7 @@ def test_the_table_is_found_by_the_deployments_stack(
     assert "no stack S3CommitStorage-other in this account and region names the" in told
 
 
-def test_a_table_that_is_not_there_is_one_line(
-    moto_endpoint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_table_is_one_line(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
     told = run("status", "--table", "no-such-table", exit_code=1).stderr
     assert len(told.splitlines()) == 1
@@ -222,9 +218,7 @@ def test_an_endpoint_that_is_no_url_is_one_line(
     ("endpoint", "found"),
     [("http://127.0.0.1:4566", False), ("https://amazonaws.com.evil.org", False), ("", True)],
 )
-def test_only_executions_of_aws_have_its_console(
-    monkeypatch: pytest.MonkeyPatch, endpoint: str, found: bool
-) -> None:
+def test_only_aws_has_consoles(monkeypatch: pytest.MonkeyPatch, endpoint: str, found: bool) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     if endpoint:

@@ -169,9 +169,7 @@ def test_an_overwrite_that_came_late_stands_where_its_effect_does(desk: Desk) ->
     assert row["jobId"] == JOB
 
 
-def test_of_a_table_with_very_many_files_it_does_not_say_what_is_gone(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_very_many_files_none_is_said_gone(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.committed_job(JOB)
     monkeypatch.setattr(log, "MOST_LISTED", 2)
     assert desk.json("log", SALES)["jobs"][0]["gone"] is None

@@ -61,9 +61,7 @@ def test_an_ended_job_whose_documents_were_deleted_needs_nothing(desk: Desk) -> 
 
 
 @pytest.mark.parametrize("asked_for", [True, False])
-def test_a_bucket_without_a_pipeline_is_said_where_that_can_be_seen(
-    desk: Desk, asked_for: bool
-) -> None:
+def test_a_bucket_without_a_pipeline_is_said_if_it_is_seen(desk: Desk, asked_for: bool) -> None:
     directory = desk.requested_job() if asked_for else desk.open_job()
     desk.has_pipeline = False
     (line,) = desk.json("show", directory.uri)["next"]

@@ -64,9 +64,7 @@ def test_an_open_job_whose_request_nobody_took_up_is_marked(desk: Desk) -> None:
     assert second.split()[2] == OTHER
 
 
-def test_of_the_open_jobs_the_oldest_are_looked_at_and_only_so_many(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_open_jobs_the_oldest_are_looked_at(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s3commit.cli.status.LOOKED_AT", 1)
     for job_id in (JOB, OTHER):
         desk.requested_job(job_id)
@@ -256,9 +254,7 @@ def test_what_failed_is_said_and_is_the_exit_code(desk: Desk, executions: Memory
     assert executions.started == {}
 
 
-def test_without_a_job_the_deployment_has_to_be_named(
-    desk: Desk, executions: MemoryExecutions
-) -> None:
+def test_without_a_job_the_stack_has_to_be_named(desk: Desk, executions: MemoryExecutions) -> None:
     desk.stacks.outputs.clear()
     assert "no stack S3CommitStorage" in desk.fails("sweep", exit_code=1)
     desk.stacks.outputs[env.STORAGE_STACK] = {}  # its creation goes on, or has failed

@@ -71,9 +71,7 @@ def test_the_jobs_are_those_of_status_with_who_wrote_them(desk: Desk, browser: B
 
 
 @pytest.mark.parametrize("column", views.SORTED)
-def test_the_list_is_sorted_by_a_link_in_each_heading(
-    desk: Desk, browser: Browser, column: str
-) -> None:
+def test_the_list_is_sorted_by_its_headings(desk: Desk, browser: Browser, column: str) -> None:
     """Both ways; what is not known is last in both."""
     who = Who(application="a.py")
     desk.committed_job(JOB, who=who, conflict=Conflict.REPLACE)
@@ -167,9 +165,7 @@ def seen_states(page: str) -> dict[str, str]:
     return dict(re.findall(r'class="node \w+">\n<title>(\w+): (\w+)</title>', page))
 
 
-def test_a_job_shows_what_show_says_and_where_its_execution_is(
-    desk: Desk, browser: Browser
-) -> None:
+def test_a_job_shows_what_show_says_and_its_execution(desk: Desk, browser: Browser) -> None:
     directory = desk.job_at("DecideCommit")
     desk.stacks.history(
         ("TaskStateEntered", "SealJob"),
@@ -196,9 +192,7 @@ def test_a_job_shows_what_show_says_and_where_its_execution_is(
     assert seen_states(browser.get("/job", job=JOB)) == {"SealJob": "failed"}
 
 
-def test_a_job_shows_where_its_time_went_and_its_partitions_before_the_machine(
-    desk: Desk, browser: Browser
-) -> None:
+def test_a_job_shows_its_time_and_partitions_before_all(desk: Desk, browser: Browser) -> None:
     files = {f"dt={day}/part-{n}-{JOB}.csv": b"123" for day in "12" for n in range(2)}
 
     def spans() -> list[tuple[str, str]]:
@@ -302,9 +296,7 @@ def test_of_a_job_of_very_many_tasks_the_manifests_are_not_counted(
     assert "s3commit show</code> counts them" in page
 
 
-def test_what_is_not_counted_or_will_not_change_is_not_shown_as_if(
-    desk: Desk, browser: Browser
-) -> None:
+def test_what_is_not_counted_is_not_shown_as_if(desk: Desk, browser: Browser) -> None:
     rolling = {"state": JobState.ROLLING_BACK, "uploadsComplete": True, "plan": {"files": 2}}
     known = dict.fromkeys(("result", "request", "noted"))
     assert views._progress({**known, **rolling})["visible"] is None  # some are still there
@@ -315,9 +307,7 @@ def test_what_is_not_counted_or_will_not_change_is_not_shown_as_if(
     assert 'data-changes=""' not in browser.get("/table", table=SALES)
 
 
-def test_a_jobs_log_is_read_when_it_is_asked_for_and_says_whether_it_is_all(
-    desk: Desk, browser: Browser
-) -> None:
+def test_a_jobs_log_is_read_on_demand_and_says_its_end(desk: Desk, browser: Browser) -> None:
     desk.committed_job(JOB)
     line = {"level": "ERROR", "message": "step failed", "job_id": JOB, "step": "RollBack", "n": 7}
     desk.stacks.logged = [json.dumps(line), f"[ERROR] {JOB} <b>", "of another job"]
@@ -337,9 +327,7 @@ def test_a_jobs_log_is_read_when_it_is_asked_for_and_says_whether_it_is_all(
 # A table
 
 
-def test_a_table_has_its_commits_and_its_partitions_and_fsck_on_demand(
-    desk: Desk, browser: Browser
-) -> None:
+def test_a_table_has_its_commits_and_fsck_on_demand(desk: Desk, browser: Browser) -> None:
     desk.committed_job(JOB, files={f"dt=1/part-{JOB}.csv": b"12345"})
     desk.world.clock.advance(60)
     desk.committed_job(OTHER, files={f"dt=2/part-{OTHER}.csv": b"123"}, conflict=Conflict.REPLACE)
@@ -356,9 +344,7 @@ def test_a_table_has_its_commits_and_its_partitions_and_fsck_on_demand(
 # What changes
 
 
-def test_a_change_is_sent_when_it_happens_until_the_job_has_ended(
-    desk: Desk, browser: Browser
-) -> None:
+def test_a_change_is_sent_until_the_job_has_ended(desk: Desk, browser: Browser) -> None:
     directory = desk.requested_job(JOB)
     desk.while_it_waits(list, lambda: desk.world.run(directory))
     told = [chunk for chunk in browser.told("/changes/job", job=JOB) if not chunk.startswith(":")]
@@ -376,9 +362,7 @@ def test_what_has_not_changed_is_not_sent_again(browser: Browser) -> None:
     assert [next(told) for _ in range(3)] == [": still here\n\n"] * 3
 
 
-def test_a_stream_rests_longer_than_it_asks_and_outlives_an_error(
-    desk: Desk, browser: Browser
-) -> None:
+def test_a_stream_rests_and_outlives_an_error(desk: Desk, browser: Browser) -> None:
     job, busy = desk.open_job().job, TransientError("S3 is busy")
     slept: list[float] = []
     desk.environment.sleep = slept.append  # type: ignore[method-assign, assignment]

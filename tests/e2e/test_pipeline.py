@@ -165,9 +165,7 @@ def decided_and_dead(deployed: Deployed, job: Job, task: s3commit.Task) -> str:
     return str(record.execution)
 
 
-def test_i6_one_command_goes_on_with_the_holder_and_those_who_wait_follow(
-    environment: Deployed,
-) -> None:
+def test_i6_one_command_goes_on_and_those_who_wait_follow(environment: Deployed) -> None:
     destination = f"s3://{environment.bucket}/e2e/three-in-the-morning/"
 
     def write(job: Job) -> JobResult:

@@ -86,9 +86,7 @@ def test_a_function_has_its_clients_before_its_first_call(name: str) -> None:
     assert started(name)["clients"] == sorted(expected)
 
 
-def test_a_worker_has_so_many_under_way_and_slows_down_when_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_worker_has_so_many_under_way_and_slows_down(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     worker = importlib.import_module("lambdas.complete").ports

@@ -74,9 +74,7 @@ def test_a_job_is_committed_whose_events_eventbridge_brings() -> None:
     assert said == "COMMITTED True True 123456789012\n"
 
 
-def test_what_a_killed_runtime_leaves_the_next_one_removes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_killed_runtime_leaves_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assembly = synthesize().directory
     killed = ran(sys.executable, "-c", RUNTIME + KILLED, assembly, env=environment())

@@ -56,9 +56,7 @@ def test_the_function_runs_in_a_thread_of_the_poller_not_of_the_sender(local: Lo
     assert local.calls.threads[id(outcome)].startswith("poll-")
 
 
-def test_only_the_reported_message_comes_again_and_ends_in_the_dead_letter_queue(
-    local: Local,
-) -> None:
+def test_only_the_reported_message_comes_again_and_becomes_a_dead_letter(local: Local) -> None:
     mark = uuid.uuid4().hex
     local.send(m=mark, fail=True)
     local.send(m=mark, good=True)
@@ -186,9 +184,7 @@ def test_a_rule_of_a_schedule_matches_no_event(local: Local) -> None:
     assert called_by_the_rule(local) == before
 
 
-def test_an_hourly_rule_fires_each_hour_and_missed_times_are_not_made_up_for(
-    local: Local, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_hourly_rule_fires_each_hour(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, fired = FakeClock(), list[Any]()
     ticker = Ticker(clock.now)  # the runtime's own has a clock that stands still
     before, fire = called_by_the_rule(local), ticker._fire

@@ -148,9 +148,7 @@ def test_a_port_that_is_taken_is_said_in_one_line(local: Local) -> None:
 # Functions run in workers of their own, as Lambda runs them
 
 
-def test_a_worker_has_the_environment_of_its_function_and_none_of_ours(
-    local: Local, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_has_its_own_environment(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "somebody")
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     local.invoke("Slow", {"do": "exit", "status": 1})  # a new worker follows

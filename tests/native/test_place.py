@@ -254,9 +254,7 @@ def test_files_that_stay_with_other_partition_columns(
     writer(rows, place, "overwrite", by)
 
 
-def test_sql_overwrites_no_partition_at_whose_name_an_object_lies(
-    spark: SparkSession, place: Place
-) -> None:
+def test_sql_overwrites_no_partition_named_as_an_object(spark: SparkSession, place: Place) -> None:
     table = f"t_{place.destination.prefix.split('/')[0].replace('-', '_')}"
     spark.sql(
         f"CREATE TABLE {table} (id BIGINT, dt STRING) USING parquet PARTITIONED BY (dt)"

@@ -139,9 +139,7 @@ def look_by_hadoop(spark: SparkSession, table: Table, globs: dict[str, bool]) ->
                 assert found == (table.ids if is_found else []), glob
 
 
-def test_of_each_name_spark_finds_what_the_page_says(
-    spark: SparkSession, tiny: TinyPipeline, bucket: str
-) -> None:
+def test_of_each_name_spark_finds_it(spark: SparkSession, tiny: TinyPipeline, bucket: str) -> None:
     tables = names.fill(tiny.s3, bucket)
     fates = {key: names.found(partial(read, spark), uri) for key, uri in tables.items()}
     assert fates == names.on_the_page("Spark")

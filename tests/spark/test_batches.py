@@ -32,9 +32,7 @@ def sizes(frame: DataFrame) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("rows", "size"), [(5_000, 1_000), (2_500, 20_000), (200, 230_000)])
-def test_a_batch_is_bounded_and_the_session_keeps_its_settings(
-    spark: SparkSession, rows: int, size: int
-) -> None:
+def test_a_batch_is_bounded_on_the_session(spark: SparkSession, rows: int, size: int) -> None:
     found = sizes(wide(spark, rows, size))
     assert sum(count for count, _ in found) == rows
     if VERSION >= (4, 0):

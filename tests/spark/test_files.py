@@ -176,9 +176,7 @@ def test_discarded_files_send_nothing_more_not_even_a_footer() -> None:
     assert not output.sealed
 
 
-def test_a_file_that_is_being_closed_when_all_is_discarded_is_not_sealed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_file_closed_while_discarded_is_unsealed(monkeypatch: pytest.MonkeyPatch) -> None:
     disk, started, go, discard = Disk(), threading.Event(), threading.Event(), DataFile.discard
 
     def discard_and_go(file: DataFile) -> None:
@@ -237,9 +235,7 @@ KEYS = st.sampled_from(["a", "b", "", None, "ü/"])
 
 
 @given(st.lists(st.tuples(KEYS, KEYS)))
-def test_runs_keep_every_row_once_in_order_under_its_directory(
-    keys: list[tuple[str | None, str | None]],
-) -> None:
+def test_runs_keep_rows_in_their_directories(keys: list[tuple[str | None, str | None]]) -> None:
     batch = pa.record_batch(
         {
             "p": pa.array([key[0] for key in keys], pa.string()),
@@ -277,9 +273,7 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
 @pytest.mark.parametrize(
     ("partitions", "width"), [("1", "256"), ("200", "256"), ("1", "20000"), ("1", "200000")]
 )
-def test_a_process_that_writes_half_a_gigabyte_takes_no_more_than_is_said(
-    partitions: str, width: str
-) -> None:
+def test_a_process_takes_no_more_memory_than_is_said(partitions: str, width: str) -> None:
     added = int(ran(sys.executable, "-m", "tests.spark.wide_rows", partitions, width).stdout)
     assert added <= 256 * MIB, f"{added >> 20} MIB above idle"  # docs/guide/platforms.md
     assert added >= 64 * MIB  # or nothing was measured

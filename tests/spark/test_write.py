@@ -47,9 +47,7 @@ def test_the_result_says_what_was_committed(session: SparkSession, place: Place)
     assert place.tidy().state is JobState.COMMITTED
 
 
-def test_the_collection_after_each_task_leaves_out_what_a_worker_has_loaded(
-    session: SparkSession, place: Place
-) -> None:
+def test_a_collection_leaves_out_what_is_loaded(session: SparkSession, place: Place) -> None:
     """With botocore's models it would take longer than to write a small file."""
 
     def frozen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -90,9 +88,7 @@ def test_a_dry_run_runs_no_task_and_writes_nothing(session: SparkSession, place:
     assert place.names == place.uploads == []
 
 
-def test_partitions_are_replaced_alone_by_option_or_session(
-    session: SparkSession, place: Place, tmp_path: Path
-) -> None:
+def test_partitions_alone_are_replaced(session: SparkSession, place: Place, tmp_path: Path) -> None:
     frame = session.range(6).selectExpr("id", "id % 3 k")
     write(frame, place.uri, partition_by=["k"])
     one = frame.where("id = 4")
@@ -113,17 +109,13 @@ def test_what_is_no_dataframe_of_spark_is_refused_in_one_line(place: Place, give
     assert place.names == []
 
 
-def test_a_bucket_without_a_pipeline_is_refused_before_any_task_runs(
-    session: SparkSession, place: Place
-) -> None:
+def test_a_bucket_without_a_pipeline_is_refused(session: SparkSession, place: Place) -> None:
     place.tiny.add_bucket("no-pipeline-here", notifies=False)
     with pytest.raises(NotFoundError, match="no-pipeline-here"):
         write(session.range(1), "s3://no-pipeline-here/table/")
 
 
-def test_a_stream_is_refused_with_the_ways_to_write_one(
-    session: SparkSession, place: Place
-) -> None:
+def test_a_stream_is_refused_with_ways_to_write_it(session: SparkSession, place: Place) -> None:
     stream = session.readStream.format("rate").load()
     with pytest.raises(InvalidInputError, match="foreachBatch"):
         write(stream, place.uri)
@@ -209,9 +201,7 @@ def test_i3_i4_of_two_attempts_that_finish_one_counts(
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_i1_i4_a_task_that_fails_for_good_leaves_nothing(
-    session: SparkSession, place: Place
-) -> None:
+def test_i1_i4_a_task_that_fails_for_good(session: SparkSession, place: Place) -> None:
     frame = disturbed(session.range(0, 1000, 1, 2), fail_always)
     with pytest.raises(Exception, match="this task always fails"):
         write(frame, place.uri, max_records_per_file=50)

@@ -123,9 +123,7 @@ def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly
     assert _users(encrypted, KEY_ARN) == {**using, "ingest": reads}
 
 
-def test_a_key_that_jobs_name_is_used_by_those_that_read_or_complete_what_they_write(
-    imported: Assembly,
-) -> None:
+def test_a_key_that_jobs_name_is_used_by_those_that_read_or_complete(imported: Assembly) -> None:
     for key in JOB_KEYS:
         using = _users(imported, key)
         assert using.pop("complete") == {"kms:Decrypt", "kms:GenerateDataKey"}

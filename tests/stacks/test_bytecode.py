@@ -83,9 +83,7 @@ def test_no_other_python_compiles(
     assert runtime_python.__wrapped__() == found
 
 
-def test_who_deploys_without_byte_code_is_warned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_byte_code_one_is_warned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dependencies = layers.dependencies_layer()
     monkeypatch.setattr(pipeline, "dependencies_layer", lambda: dependencies)
     for module in (layers, pipeline):

@@ -88,9 +88,7 @@ def test_the_first_deployment_and_the_same_again_are_let_through(deployer: Deplo
 
 
 @pytest.mark.parametrize("forgotten", sorted({*GOOD} - {"name", "change"}))
-def test_a_forgotten_parameter_stops_it_until_it_is_named(
-    deployer: Deployer, forgotten: str
-) -> None:
+def test_a_forgotten_parameter_stops_until_it_is_named(deployer: Deployer, forgotten: str) -> None:
     """Any: each may be what protects, and whoever forgets one means no change."""
     deployer.deploy(**WITH.get(forgotten, {}), **{forgotten: GOOD[forgotten][0]})
     with pytest.raises(ConfigError, match=f"{forgotten} was .*, now is not") as stopped:
@@ -100,9 +98,7 @@ def test_a_forgotten_parameter_stops_it_until_it_is_named(
     deployer.again(change=named)
 
 
-def test_a_parameter_of_another_revision_stops_nothing(
-    deployer: Deployer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_revisions_parameter(deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(DeployConfig, "given", {"ofAnother": "value"})
         deployer.deploy()
@@ -239,9 +235,7 @@ def test_of_another_account_nothing_is_compared(deployer: Deployer) -> None:
         deployer.again("111122223333")
 
 
-def test_the_pipeline_imports_the_bucket_under_one_name(
-    assembly: Assembly, imported: Assembly
-) -> None:
+def test_the_pipeline_imports_one_name(assembly: Assembly, imported: Assembly) -> None:
     """So CloudFormation, too, refuses another bucket while there is a pipeline."""
     for one, name in ((assembly, env.BUCKET_EXPORT), (imported, f"{env.BUCKET_EXPORT}-dev")):
         assert {"Fn::ImportValue": name} in list(_values(one.pipeline))
@@ -250,9 +244,7 @@ def test_the_pipeline_imports_the_bucket_under_one_name(
         assert ":s3:::" not in json.dumps(one.pipeline), "the bucket, past the import"
 
 
-def test_the_parameters_of_cdk_json_are_those_of_aws_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cdk_jsons_parameters_are_of_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded runtime has no imported bucket."""
     context = {"s3commit:importBucket": "lake", "@aws-cdk/core:x": True}
     (tmp_path / "cdk.json").write_text(json.dumps({"context": context}))

@@ -242,9 +242,7 @@ def test_the_dashboard_shows_who_waits(assembly: Assembly) -> None:
     assert board_of(assembly).count(waiting) == 2
 
 
-def test_a_deployment_counts_and_rings_by_its_own_metrics_alone(
-    assembly: Assembly, imported: Assembly
-) -> None:
+def test_a_deployment_has_metrics_of_its_own(assembly: Assembly, imported: Assembly) -> None:
     for each, namespace in ((assembly, "s3commit"), (imported, "s3commit/dev")):
         there = functions(each.pipeline).values()
         written = {one.variables["POWERTOOLS_METRICS_NAMESPACE"] for one in there}
@@ -264,9 +262,7 @@ def test_each_metric_that_is_looked_at_is_counted_by_a_function(assembly: Assemb
     assert {env.JOBS_COMMITTED, env.JOBS_RESUMED, env.DOCUMENTS_REFUSED} <= looked
 
 
-def test_the_dashboard_says_how_long_jobs_take_and_how_fast_files_appear(
-    assembly: Assembly,
-) -> None:
+def test_the_dashboard_says_how_long_jobs_take_and_how_fast(assembly: Assembly) -> None:
     graphs = board_of(assembly).replace('\\"', '"').split('"type":')
     (times,) = [one for one in graphs if "from request to result" in one]
     assert times.count(env.REQUEST_TO_RESULT) == 2
@@ -290,9 +286,7 @@ def test_alarms_are_mailed_if_an_address_is_given(assembly: Assembly, encrypted:
     assert mailed["Endpoint"] == "oncall@example.com"
 
 
-def test_a_topic_that_exists_gets_the_alarms_and_alarms_and_dashboard_can_be_left_out(
-    regulated: Assembly,
-) -> None:
+def test_a_topic_that_exists_gets_the_alarms_which_can_be_left_out(regulated: Assembly) -> None:
     for alarm in properties(regulated.pipeline, "AWS::CloudWatch::Alarm"):
         assert alarm["AlarmActions"] == alarm["OKActions"] == [TOPIC_ARN]
     assert not of_type(regulated.pipeline, "AWS::CloudWatch::Dashboard")
@@ -330,9 +324,7 @@ def test_an_account_with_ten_functions_at_once_takes_the_template(imported: Asse
         assert there[name].variables["S3COMMIT_WORKERS"] == "[2, 40]"
 
 
-def test_concurrency_is_reserved_for_units_alone_and_only_if_the_deployer_says_so(
-    encrypted: Assembly,
-) -> None:
+def test_concurrency_is_reserved_for_units_if_the_deployer_says_so(encrypted: Assembly) -> None:
     reserved = {
         name: function.properties["ReservedConcurrentExecutions"]
         for name, function in functions(encrypted.pipeline).items()
@@ -370,9 +362,7 @@ def test_nobody_but_its_rule_may_call_it(assembly: Assembly) -> None:
 
 
 @pytest.mark.parametrize("kind", ["assembly", "imported"])
-def test_events_of_the_data_bucket_alone_are_taken(
-    kind: str, request: pytest.FixtureRequest
-) -> None:
+def test_only_the_data_buckets_events_count(kind: str, request: pytest.FixtureRequest) -> None:
     found = functions(request.getfixturevalue(kind).pipeline).values()
     names = [one.variables["S3COMMIT_BUCKET"] for one in found if env.BUCKET in one.variables]
     assert len(names) == 3  # ingest, dispatch, and the sweep, which heals the bucket's ledger

@@ -199,9 +199,7 @@ def test_i7_narrowed_a_role_has_the_same_rights_inside_and_none_elsewhere(
     assert narrowed.may(name, "ListBucket") == lists, "else S3 answers a HEAD with 403, not 404"
 
 
-def test_i7_narrowed_the_roles_allow_what_their_functions_call(
-    recorder: Recorder, narrowed: Narrowed
-) -> None:
+def test_i7_narrowed_the_roles_allow_their_calls(recorder: Recorder, narrowed: Narrowed) -> None:
     for name, needed in recorder.needed.items():
         for action, key in needed:
             if action in {*ACCESS[name].ledger, *ACCESS[name].index}:
