@@ -3,7 +3,6 @@
 import json
 import re
 from contextlib import closing
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 from urllib.parse import quote
@@ -162,13 +161,13 @@ def test_the_longest_values_leave_headings_on_the_screen(shown: Shown, width: in
     desk.world.run(place)
     desk.open_job(OTHER)
     desk.open_job(THIRD)
-    jobs, most = desk.world.ledger._jobs, 2**53 - 1
-    counts = PlanFacts("", 1, most, most, most)
-    long: Any = {"plan": counts, "created_at": "1970-01-01T00:00:00.000Z", "undoes": OTHER}
-    jobs[place.ref] = replace(jobs[place.ref], **long, failure=Failure("W" * 60, "W" * 900))
+    most = 2**53 - 1
+    long: Any = {"plan": PlanFacts("", 1, most, most, most), "undoes": OTHER}
+    long |= {"created_at": "1970-01-01T00:00:00.000Z", "failure": Failure("W" * 60, "W" * 900)}
+    desk.change(place, **long)
     waits = Waits("2026-11-01T00:00:00.000Z", (job_directory(THIRD).ref, place.ref))
     sealed: Any = {"state": JobState.SEALED, "waits": waits, "execution": arn_of(OTHER)}
-    jobs[job_directory(OTHER).ref] = replace(jobs[job_directory(OTHER).ref], **sealed)
+    desk.change(job_directory(OTHER), **sealed)
     desk.dies(OTHER, error="W" * 80, says="W" * 900)
     desk.stacks.history(("TaskStateEntered", "W" * 80), ("ExecutionFailed", "W" * 250))
     line = {"level": "CRITICAL", "message": "W" * 900, "job_id": JOB, "step": "W" * 40}

@@ -33,7 +33,7 @@ def test_i6_a_command_frees_what_a_dead_execution_held(desk: Desk, step: str, st
     assert told.stderr == f"follow it: s3commit show --follow {JOB} --table {TABLE}\n"
     assert arn.startswith(arn_of(JOB, f"{REF}-6b021"))  # the seconds since 1970, in hex
     assert desk.world.result(holder).outcome is Outcome.COMMITTED
-    assert desk.world.ledger._locks == {}
+    assert desk.world.ledger.holders == set()
     desk.committed_job(OTHER, conflict=Conflict.REPLACE)
     assert desk.world.result(job_directory(OTHER)).outcome is Outcome.COMMITTED
 

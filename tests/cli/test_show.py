@@ -8,9 +8,8 @@ from s3commit.core.documents.ticket import decode_ticket, execution_input
 from s3commit.core.model.codes import CODES
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.executions import Reason
-from s3commit.core.ports.ledger import Expected
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of
-from tests.core.world import BUCKET, job_directory
+from tests.core.world import job_directory
 
 ARN = arn_of(JOB)
 PRINCIPAL = "AWS:AROAEXAMPLEID:etl-nightly"
@@ -127,16 +126,6 @@ def test_a_job_at_work_that_is_silent_sends_to_its_execution(desk: Desk) -> None
     assert document["directory"] == directory.uri
 
 
-def test_a_document_that_can_not_be_read_is_named(desk: Desk) -> None:
-    directory = desk.open_job()
-    desk.world.store.put(BUCKET, directory.request, b"{}")
-    document = desk.shown()
-    assert len(document["problems"]) == 1
-    assert document["problems"][0].startswith("_request.json cannot be read: ")
-    assert "aborts the job" in document["next"][0]
-    assert "problems _request.json cannot be read" in desk.text("show", JOB, "--table", TABLE)
-
-
 @pytest.mark.parametrize(
     ("where", "told"),
     [(["--table", TABLE], "in table ledger"), (["--destination", SALES], f"at {SALES}")],
@@ -172,9 +161,7 @@ def test_an_id_at_two_destinations_asks_for_one_of_them(desk: Desk) -> None:
 
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.OPEN])
 def test_every_state_has_a_next_step(desk: Desk, state: JobState) -> None:
-    directory = desk.requested_job()
-    ledger, record = desk.world.ledger, desk.world.record(directory)
-    ledger.update(record.ref, Expected(record.generation), {"state": state})
+    desk.change(desk.requested_job(), state=state)
     assert all(desk.shown()["next"])
 
 
