@@ -93,7 +93,6 @@ def test_on_aws_a_deployment_is_the_cdks_of_the_runs_own_assembly(
             place.update()
     finally:
         left = place.remove()
-
     assert "Q" in outputs
     assert left == []
     assembly = place.home / "assembly"

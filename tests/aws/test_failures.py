@@ -101,7 +101,6 @@ def test_an_answer_of_aws_is_one_of_our_errors(
     code: str, status: int, expected: type[S3CommitError], own_code: str
 ) -> None:
     error = translate(an_answer(code, status), "doing it")
-
     assert (type(error), error.code) == (expected, own_code)
     assert error.message == f"doing it: in words ({code})"
 
@@ -164,10 +163,8 @@ def test_a_cancelled_transaction_says_why(
 
 def test_the_answer_stays_the_cause_and_its_code_is_known() -> None:
     answer = an_answer("NoSuchKey", 404)
-
     with pytest.raises(NotFoundError) as caught, translated("reading"):
         raise answer
-
     assert caught.value.__cause__ is answer
     assert answered(caught.value) == "NoSuchKey"
     assert answered(NotFoundError("our own")) == ""
