@@ -8,11 +8,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.spark import batches, write
 from s3commit.spark.batches import BYTES, BYTES_KEY, FEWEST, RECORDS, RECORDS_KEY, collect
 from s3commit.writer.transfer import MIB
 from tests.spark.conftest import VERSION, settings
-from tests.spark.tiny import Place
 
 
 def wide(spark: SparkSession, rows: int, size: int) -> DataFrame:
@@ -91,10 +89,3 @@ def test_tasks_run_again_for_arrows_errors_alone_and_if_there_is_a_smaller_batch
     ):
         collect(frame)
     assert ("run again" in capsys.readouterr().err) == again
-
-
-def test_a_platform_that_makes_no_clone_of_a_session_writes_all_the_same(
-    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(batches, "_with", lambda *_: None)
-    assert write(wide(spark, 3, 10), place.uri).rows == 3

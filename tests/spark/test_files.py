@@ -4,6 +4,7 @@ import io
 import itertools
 import sys
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -135,17 +136,19 @@ def test_a_directory_that_comes_back_gets_another_file() -> None:
 
 
 def test_files_that_are_being_closed_are_bounded_by_their_bytes() -> None:
-    disk, most, opened = Disk(), 0, threading.Semaphore(0)
+    disk, most, handed, rows = Disk(), 0, 0, batch(range(40_000), 200)
 
     def slow(directory: str, counter: int) -> Any:
         nonlocal most
-        most = max(most, files._held)
-        opened.acquire(timeout=0.05)
+        sealed = sum(output.sealed for output in list(disk.outputs.values()))
+        most = max(most, (handed - sealed) * rows.nbytes)
+        time.sleep(0.05)
         return disk.open(directory, counter)
 
     files = TaskFiles(replace(disk.layout(), open=slow))
     for k in range(12):
-        files.append(f"k={k}/", batch(range(40_000), 200))
+        files.append(f"k={k}/", rows)
+        handed = k  # this one is still open
     files.finish()
     assert len(disk.outputs) == 12
     assert CLOSING_BYTES // 2 < most <= CLOSING_BYTES

@@ -16,11 +16,11 @@ from pyspark.sql import SparkSession
 
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.states import JobState
-from s3commit.spark import CommitResult, WrongPythonError, batch_writer, frame_write, tasks, write
+from s3commit.spark import CommitResult, WrongPythonError, batch_writer, tasks, write
 from tests.native.s3a import ROOT
 from tests.servers import ran
 from tests.spark.conftest import settings
-from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try, task_ids
+from tests.spark.disturbed import LateJob, disturbed, fail_always, fail_first_try, kill_first_try
 from tests.spark.tiny import BUCKET, Place
 
 
@@ -176,20 +176,7 @@ def test_i2_i3_a_task_that_fails_once_is_counted_once(
 def test_i3_i4_of_two_attempts_that_finish_one_counts(
     session: SparkSession, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task_of = tasks._task
-
-    def late(job: Any) -> Any:
-        """The first try fails when its manifest is in S3 and before Spark hears of it."""
-        task = task_of(job)
-
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            answers = list(task(batches))
-            fail_first_try(*task_ids())
-            yield from answers
-
-        return run
-
-    monkeypatch.setattr(tasks, "_task", late)
+    monkeypatch.setattr(tasks, "SparkJob", LateJob)
     write(session.range(0, 1000, 1, 2), place.uri, max_records_per_file=50)
     record = place.tidy()
     attempts = {(one.task_id, one.attempt_id) for one in place.tiny.ledger.attempts(record.ref)}
@@ -247,7 +234,7 @@ def test_a_package_that_is_too_old_is_refused(
 ) -> None:
     monkeypatch.setattr(package, "__version__", version)
     with pytest.raises(WrongPythonError, match=says):
-        frame_write._parsed("s3://bucket/t/", None)
+        batch_writer("s3://bucket/t/")
 
 
 PROGRAM = (sys.executable, "-m", "tests.engines.chaos.driver")

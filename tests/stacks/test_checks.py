@@ -18,6 +18,7 @@ from cdk_nag import (
 )
 
 from s3commit.aws import env
+from s3commit.aws.clients import make_client
 from s3commit.aws.wiring import make_ports
 from stacks.checks import acknowledge_wildcard
 from stacks.functions import INTERFACES
@@ -215,11 +216,10 @@ def test_the_pipelines_own_puts_have_the_header_that_a_policy_demands(
         **given,
     }.items():
         monkeypatch.setenv(name, value)
-    store: Any = make_ports().store
-    bucket = f"header-{algorithm.replace(':', '-').lower()}"
-    make_bucket(store._client, bucket)
-    store.put(bucket, "_result.json", b"{}")
-    head = store._client.head_object(Bucket=bucket, Key="_result.json")
+    client = make_client()
+    bucket = make_bucket(client, f"header-{algorithm.replace(':', '-').lower()}")
+    make_ports().store.put(bucket, "_result.json", b"{}")
+    head = client.head_object(Bucket=bucket, Key="_result.json")
     assert head.get("ServerSideEncryption", "AES256") == algorithm
     assert head.get("SSEKMSKeyId") == given.get(env.ENCRYPTION_KEY)
 
