@@ -271,9 +271,9 @@ def test_without_an_account_nothing_is_begun(capsys: pytest.CaptureFixture[str])
     sts = mock.Mock(get_caller_identity=mock.Mock(side_effect=gone))
     with (
         mock.patch("acceptance.__main__.Aws", partial(Aws, clients=lambda _: sts)),
-        mock.patch("acceptance.__main__._elsewhere", return_value=""),
         mock.patch.dict(os.environ),
     ):
+        os.environ.pop("AWS_ENDPOINT_URL", None)
         assert main(["--region", REGION, "--yes"]) == 2
     assert re.search("ExpiredToken.*nothing was begun", capsys.readouterr().err)
 

@@ -29,12 +29,11 @@ LocalRuntime(Path(sys.argv[1])).__enter__()
 os.kill(os.getpid(), 9)
 """
 
-BESIDE = """
-import tempfile
-from s3commit.local import runtime as module
-
+BESIDE = f"""
+import subprocess, tempfile
+another = [sys.executable, "-c", {RUNTIME + START!r}, sys.argv[1]]
 with LocalRuntime(Path(sys.argv[1])):
-    module._remove_dead()  # as another runtime does
+    subprocess.run(another, check=True, stdout=subprocess.DEVNULL)
     print(len(list(Path(tempfile.gettempdir()).glob("s3commit-local-*"))))
 """
 

@@ -184,18 +184,13 @@ def test_a_rule_of_a_schedule_matches_no_event(local: Local) -> None:
     assert called_by_the_rule(local) == before
 
 
-def test_an_hourly_rule_fires_each_hour(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, fired = FakeClock(), list[Any]()
+def test_an_hourly_rule_fires_each_hour(local: Local) -> None:
+    """Missed times are not made up for."""
+    clock = FakeClock()
     ticker = Ticker(clock.now)  # the runtime's own has a clock that stands still
-    before, fire = called_by_the_rule(local), ticker._fire
-
-    def count(targets: Any) -> None:
-        fired.append(targets)
-        fire(targets)
-
-    monkeypatch.setattr(ticker, "_fire", count)
-    for minutes, times in ((0, 0), (59, 0), (2, 1), (0, 1), (600, 2), (0, 2)):
+    before = called_by_the_rule(local)
+    for minutes, times in ((0, 0), (59, 0), (2, 1), (0, 1), (600, 2), (0, 2), (60, 3)):
         clock.moment += timedelta(minutes=minutes)
         ticker.look()
-        assert len(fired) == times
-    local.calls.wait_until(lambda: called_by_the_rule(local) == before + 2)
+        local.calls.wait_until(lambda: called_by_the_rule(local) >= before + times)  # noqa: B023
+        assert called_by_the_rule(local) == before + times
