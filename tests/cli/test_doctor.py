@@ -13,11 +13,15 @@ from tests.stacks.synthesized import shown_policies
 ROLE = "arn:aws:iam::123456789012:role/spark"
 
 
-def test_where_all_is_well_every_line_says_so(deployed: Account) -> None:
+def test_where_all_is_well_every_line_says_so(deployed: Account, desk: Desk) -> None:
     found = deployed.ask(role=ROLE, prefix="sales/")
     assert {verdict for verdict, _ in found.values()} == {"ok"}
     assert list(found) == ["account", "ledger", *CHECKS]
     assert all("\n" not in text for _, text in found.values())
+    result = desk.run("doctor", "--name", deployed.name, "--role", ROLE)
+    begins = [line[:4] for line in result.stdout.splitlines()]
+    assert begins == ["VERD", *["ok  "] * (2 + len(CHECKS))]
+    assert result.stderr == ""
 
 
 def test_it_changes_nothing(deployed: Account) -> None:
@@ -51,14 +55,11 @@ def test_what_may_not_be_read_is_skipped_and_fails_nothing(deployed: Account, as
     assert "fix" not in {verdict for verdict, _ in found.values()}
 
 
-def test_what_a_role_lacks_is_named(deployed: Account) -> None:
+def test_what_a_role_lacks_is_named_and_it_by_its_arn(deployed: Account) -> None:
     deployed.lacking = {"s3:AbortMultipartUpload", "s3:ListBucket"}
     verdict, text = deployed.ask(role=ROLE, prefix="sales/")["rights"]
     assert verdict == "fix"
     assert f"lacks s3:AbortMultipartUpload, s3:ListBucket at s3://{deployed.name}/sales/" in text
-
-
-def test_a_role_is_given_by_its_arn(deployed: Account) -> None:
     for role in ("spark", "arn:aws:sts::123456789012:assumed-role/spark/me"):
         verdict, text = deployed.ask(role=role, prefix="sales/")["rights"]
         assert verdict == "fix"
@@ -124,13 +125,6 @@ def test_the_rights_are_those_that_the_documentation_gives() -> None:
     assert jobs["Action"] == ON_JOBS[0]
     assert sorted(objects["Action"]) == sorted(ON_OBJECTS)
     assert sorted(bucket["Action"]) == sorted(ON_BUCKET)
-
-
-def test_a_line_a_check_and_exit_code_0(desk: Desk, deployed: Account) -> None:
-    result = desk.run("doctor", "--name", deployed.name, "--role", ROLE)
-    begins = [line[:4] for line in result.stdout.splitlines()]
-    assert begins == ["VERD", *["ok  "] * (2 + len(CHECKS))]
-    assert result.stderr == ""
 
 
 def test_json_and_exit_code_1_if_one_fails(desk: Desk, deployed: Account) -> None:

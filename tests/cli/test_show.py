@@ -135,22 +135,20 @@ def test_an_unknown_id_is_one_line(desk: Desk, where: list[str], told: str) -> N
 
 
 @pytest.mark.parametrize("verb", ["show", "commit", "abort"])
-def test_an_id_alone_where_nothing_is_deployed_says_what_to_name(desk: Desk, verb: str) -> None:
+def test_an_id_alone_or_a_part_of_one_says_what_to_name(desk: Desk, verb: str) -> None:
     line = desk.fails(verb, JOB, exit_code=1)
     assert "no stack S3CommitStorage in this account and region names the" in line
     assert "--table or S3COMMIT_TABLE, or the job's place with --destination" in line
     line = desk.fails(verb, JOB, "--table", "", exit_code=2)
     assert f"without a table, job {JOB} can only be found with --destination" in line
+    desk.open_job()
+    assert "expected a UUID" in desk.fails(verb, JOB[:8], "--table", TABLE, exit_code=2)
 
 
-def test_a_job_id_that_the_ledger_has_elsewhere_is_not_mixed_up(desk: Desk) -> None:
+def test_an_id_elsewhere_is_not_mixed_up_and_at_two_places_asks_for_one(desk: Desk) -> None:
     desk.open_job()
     line = desk.fails("show", JOB, "--destination", "s3://lake/b/", "--table", TABLE, exit_code=1)
     assert f"no job {JOB} at s3://lake/b/" in line
-
-
-def test_an_id_at_two_destinations_asks_for_one_of_them(desk: Desk) -> None:
-    desk.open_job()
     other = job_directory(JOB, "orders/")
     desk.world.open(other)
     desk.world.announce(other, desk.world.attempt(other, "t0"))
@@ -163,9 +161,3 @@ def test_an_id_at_two_destinations_asks_for_one_of_them(desk: Desk) -> None:
 def test_every_state_has_a_next_step(desk: Desk, state: JobState) -> None:
     desk.change(desk.requested_job(), state=state)
     assert all(desk.shown()["next"])
-
-
-@pytest.mark.parametrize("verb", ["show", "commit", "abort"])
-def test_a_part_of_an_id_names_no_job(desk: Desk, verb: str) -> None:
-    desk.open_job()
-    assert "expected a UUID" in desk.fails(verb, JOB[:8], "--table", TABLE, exit_code=2)

@@ -190,28 +190,18 @@ def test_a_mode_that_wants_no_files_looks_once_more_at_the_decision(
     assert spark.read.parquet(uri(place)).count() == 3
 
 
-def test_of_two_writes_in_sparks_default_mode_at_once_one_is_committed(
-    spark: SparkSession, rows: DataFrame, place: Place
-) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(by_jar, rows, place, "error", []) for _ in range(2)]
-    errors = [error for one in both if (error := one.exception()) is not None]
-    assert [kind(one) in {"PATH_ALREADY_EXISTS", "DESTINATION_NOT_EMPTY"} for one in errors] == [
-        True
-    ]
-    assert spark.read.parquet(uri(place)).count() == 3
-
-
 def test_a_stream_that_is_refused_leaves_a_directory_and_says_so(
     spark: SparkSession, rows: DataFrame, place: Place, tmp_path: Path
 ) -> None:
     rows.select("id").write.json(f"{uri(place)}/source")
     stream = spark.readStream.schema("id BIGINT").json(f"{uri(place)}/source").writeStream
     sink = f"{uri(place)}/sink"
+    says = r"batch_writer.*another path, or delete _spark_metadata/ first.*BAD_OPTIONS"
     with settings(spark, spark__sql__streaming__commitProtocolClass=OURS):
-        query = stream.option("checkpointLocation", str(tmp_path)).start(sink, "parquet")
-        with pytest.raises(FAILURES, match=r"another path, or delete _spark_metadata/ first"):
-            query.awaitTermination()
+        for number, target in enumerate((sink, str(tmp_path / "out"))):
+            log = stream.option("checkpointLocation", str(tmp_path / f"{number}"))
+            with pytest.raises(FAILURES, match=says):
+                log.start(target, "parquet").awaitTermination()
     with pytest.raises(FAILURES) as caught:
         rows.write.mode("append").parquet(sink)
     assert kind(caught.value) == "OTHER_LOG"

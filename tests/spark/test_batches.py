@@ -40,9 +40,13 @@ def test_a_batch_is_bounded_on_the_session(spark: SparkSession, rows: int, size:
     assert all(spark.conf.get(key, None) is None for key in (RECORDS_KEY, BYTES_KEY))
 
 
-def test_a_bound_of_the_session_counts(spark: SparkSession) -> None:
+def test_a_bound_of_the_session_counts_and_too_large_batches_are_made_smaller(
+    spark: SparkSession,
+) -> None:
     with settings(spark, spark__sql__execution__arrow__maxRecordsPerBatch="100"):
         assert max(count for count, _ in sizes(wide(spark, 1_000, 10))) == 100
+    frame = wide(spark, 25, 10).mapInArrow(too_large_above(FEWEST), "rows long")
+    assert [row.rows for row in collect(frame)] == [FEWEST, FEWEST, 5]
 
 
 def too_large_above(
@@ -55,11 +59,6 @@ def too_large_above(
             yield pa.record_batch({"rows": [batch.num_rows]})
 
     return task
-
-
-def test_batches_that_are_too_large_are_made_smaller(spark: SparkSession) -> None:
-    frame = wide(spark, 25, 10).mapInArrow(too_large_above(FEWEST), "rows long")
-    assert [row.rows for row in collect(frame)] == [FEWEST, FEWEST, 5]
 
 
 def test_rows_too_large_for_any_batch_are_refused_with_the_setting(session: SparkSession) -> None:

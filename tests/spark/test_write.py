@@ -109,13 +109,12 @@ def test_what_is_no_dataframe_of_spark_is_refused_in_one_line(place: Place, give
     assert place.names == []
 
 
-def test_a_bucket_without_a_pipeline_is_refused(session: SparkSession, place: Place) -> None:
+def test_a_bucket_without_a_pipeline_and_a_stream_are_refused(
+    session: SparkSession, place: Place
+) -> None:
     place.tiny.add_bucket("no-pipeline-here", notifies=False)
     with pytest.raises(NotFoundError, match="no-pipeline-here"):
         write(session.range(1), "s3://no-pipeline-here/table/")
-
-
-def test_a_stream_is_refused_with_ways_to_write_it(session: SparkSession, place: Place) -> None:
     stream = session.readStream.format("rate").load()
     with pytest.raises(InvalidInputError, match="foreachBatch"):
         write(stream, place.uri)

@@ -202,11 +202,13 @@ def test_make_destroy_asks_before_it_removes(deployer: Deployer, dev: Dev) -> No
     assert done.stderr.splitlines()[-1].startswith(told)
 
 
-def test_nor_is_it_removed_if_its_jobs_can_not_be_seen(deployer: Deployer) -> None:
+def test_of_another_account_nothing_is_compared_or_removed(deployer: Deployer) -> None:
     with pytest.raises(ConfigError, match="no stack S3CommitStorage-nobody in"):
         refuse_to_destroy(deployer.config(name="nobody"), deployer.session, ACCOUNT)
     with pytest.raises(ConfigError, match=f"credentials of {ACCOUNT}, not of 111122223333"):
         refuse_to_destroy(deployer.config(), deployer.session, "111122223333")
+    with pytest.raises(UnknownError, match=f"credentials of {ACCOUNT}, not of 111122223333"):
+        deployer.again("111122223333")
 
 
 def run_app(deployer: Deployer, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -216,23 +218,14 @@ def run_app(deployer: Deployer, **variables: str) -> subprocess.CompletedProcess
     return ran(sys.executable, ROOT / "app.py", env={**os.environ, **aws, **variables})
 
 
-def test_app_py_stops_when_the_cdk_command_gives_it_an_account(deployer: Deployer) -> None:
+def test_app_py_stops_if_an_account_is_given(deployer: Deployer, tmp_path: Path) -> None:
     deployer.deploy(**DEPLOYED)
     done = run_app(deployer)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("s3commit: this would change S3CommitStorage")
-
-
-def test_for_this_machine_nothing_is_compared(deployer: Deployer, tmp_path: Path) -> None:
-    deployer.deploy(**DEPLOYED)
     done = run_app(deployer, **{env.LOCAL: "1", "CDK_OUTDIR": str(tmp_path / "out")})
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "manifest.json").is_file()
-
-
-def test_of_another_account_nothing_is_compared(deployer: Deployer) -> None:
-    with pytest.raises(UnknownError, match=f"credentials of {ACCOUNT}, not of 111122223333"):
-        deployer.again("111122223333")
 
 
 def test_the_pipeline_imports_one_name(assembly: Assembly, imported: Assembly) -> None:

@@ -153,7 +153,7 @@ def test_objects_are_touched_in_buckets_of_this_account_alone(variant: Assembly)
     assert [one for one in statements if one.get("Condition") != owner] == []
 
 
-def test_logs_have_their_key_and_functions_their_network(regulated: Assembly) -> None:
+def test_logs_have_their_key_and_functions_network_and_header(regulated: Assembly) -> None:
     logs = _all(regulated, "AWS::Logs::LogGroup")
     assert {group["KmsKeyId"] for group in logs} == {KEY_ARN}
     network = {
@@ -162,6 +162,9 @@ def test_logs_have_their_key_and_functions_their_network(regulated: Assembly) ->
     }
     for function in _all(regulated, "AWS::Lambda::Function"):
         assert function["VpcConfig"] == network
+    found = functions(regulated.pipeline).items()
+    encrypting = {name for name, one in found if one.variables.get(env.ENCRYPTION) == "aws:kms"}
+    assert encrypting == {"decide", "end", "sweep"}
 
 
 def test_i12_lambda_makes_the_interfaces_and_no_function_may(regulated: Assembly) -> None:
@@ -222,9 +225,3 @@ def test_the_pipelines_own_puts_have_the_header_that_a_policy_demands(
     head = client.head_object(Bucket=bucket, Key="_result.json")
     assert head.get("ServerSideEncryption", "AES256") == algorithm
     assert head.get("SSEKMSKeyId") == given.get(env.ENCRYPTION_KEY)
-
-
-def test_the_parameter_sets_the_header(regulated: Assembly) -> None:
-    found = functions(regulated.pipeline).items()
-    encrypting = {name for name, one in found if one.variables.get(env.ENCRYPTION) == "aws:kms"}
-    assert encrypting == {"decide", "end", "sweep"}

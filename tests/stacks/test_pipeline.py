@@ -236,10 +236,16 @@ def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(
     assert groups == {"Ingest", "Dispatch", "End", "Decide"}
 
 
-def test_the_dashboard_shows_who_waits(assembly: Assembly) -> None:
+def test_the_dashboard_shows_who_waits_and_how_long_jobs_take(assembly: Assembly) -> None:
     """By the line of a step: tests/lambdas/test_steps.py."""
     waiting = f"filter message = '{env.DONE_MESSAGE}' and state = 'SEALED' and {env.PAUSE} > 0"
     assert board_of(assembly).count(waiting) == 2
+    graphs = board_of(assembly).replace('\\"', '"').split('"type":')
+    (times,) = [one for one in graphs if "from request to result" in one]
+    assert times.count(env.REQUEST_TO_RESULT) == 2
+    assert {"p50", "p95"} <= {*re.findall(r'"stat":"(\w+)"', times)}
+    (rate,) = [one for one in graphs if "Completions per second" in one]
+    assert env.FILES_COMPLETED in rate and "/ PERIOD(" in rate
 
 
 def test_a_deployment_has_metrics_of_its_own(assembly: Assembly, imported: Assembly) -> None:
@@ -262,28 +268,16 @@ def test_each_metric_that_is_looked_at_is_counted_by_a_function(assembly: Assemb
     assert {env.JOBS_COMMITTED, env.JOBS_RESUMED, env.DOCUMENTS_REFUSED} <= looked
 
 
-def test_the_dashboard_says_how_long_jobs_take_and_how_fast(assembly: Assembly) -> None:
-    graphs = board_of(assembly).replace('\\"', '"').split('"type":')
-    (times,) = [one for one in graphs if "from request to result" in one]
-    assert times.count(env.REQUEST_TO_RESULT) == 2
-    assert {"p50", "p95"} <= {*re.findall(r'"stat":"(\w+)"', times)}
-    (rate,) = [one for one in graphs if "Completions per second" in one]
-    assert env.FILES_COMPLETED in rate and "/ PERIOD(" in rate
-
-
-def test_cloudwatch_may_publish_the_alarms_of_the_account_alone(assembly: Assembly) -> None:
+def test_alarms_of_the_account_are_mailed(assembly: Assembly, encrypted: Assembly) -> None:
+    assert not of_type(assembly.pipeline, "AWS::SNS::Subscription")
+    (mailed,) = properties(encrypted.pipeline, "AWS::SNS::Subscription")
+    assert mailed["Endpoint"] == "oncall@example.com"
     policy = only(assembly.pipeline, "AWS::SNS::TopicPolicy")["PolicyDocument"]
     (allowing,) = [one for one in policy["Statement"] if one["Effect"] == "Allow"]
     assert allowing["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
     assert allowing["Condition"] == {
         "StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
     }
-
-
-def test_alarms_are_mailed_if_an_address_is_given(assembly: Assembly, encrypted: Assembly) -> None:
-    assert not of_type(assembly.pipeline, "AWS::SNS::Subscription")
-    (mailed,) = properties(encrypted.pipeline, "AWS::SNS::Subscription")
-    assert mailed["Endpoint"] == "oncall@example.com"
 
 
 def test_a_topic_that_exists_gets_the_alarms_which_can_be_left_out(regulated: Assembly) -> None:
@@ -345,16 +339,15 @@ def test_the_outputs_say_what_is_deployed(imported: Assembly, assembly: Assembly
 LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
 
 
-def test_it_runs_on_its_schedule_with_the_limits_of_the_deployment(assembly: Assembly) -> None:
+def test_it_runs_on_its_schedule_with_its_limits_and_nobody_else_calls_it(
+    assembly: Assembly,
+) -> None:
     rule = only(assembly.pipeline, "AWS::Events::Rule")
     assert rule["ScheduleExpression"] == "rate(1 hour)"
     assert rule["State"] == "ENABLED"
     (target,) = rule["Targets"]
     assert target["Arn"]["Fn::GetAtt"][0].startswith("Sweep")
     assert json.loads(target["Input"]) == LIMITS
-
-
-def test_nobody_but_its_rule_may_call_it(assembly: Assembly) -> None:
     permission = only(assembly.pipeline, "AWS::Lambda::Permission")
     assert permission["FunctionName"]["Fn::GetAtt"][0].startswith("Sweep")
     assert permission["Principal"] == "events.amazonaws.com"

@@ -157,15 +157,11 @@ def test_a_named_bucket_alone_may_send(encrypted: Assembly) -> None:
     assert all(":s3:::named-lake" in source for source in sources)
 
 
-def test_the_encryption_key_carries_through(encrypted: Assembly) -> None:
+def test_a_bucket_has_its_key_and_forgets_old_versions(encrypted: Assembly) -> None:
     bucket = only(encrypted.storage, "AWS::S3::Bucket")
     (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
     assert rule["BucketKeyEnabled"] is True
-
-
-def test_a_versioned_bucket_forgets_old_versions(encrypted: Assembly) -> None:
-    bucket = only(encrypted.storage, "AWS::S3::Bucket")
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
     rules = {rule["Id"]: rule for rule in bucket["LifecycleConfiguration"]["Rules"]}
     assert rules["expire-noncurrent-versions"]["NoncurrentVersionExpiration"] == {
