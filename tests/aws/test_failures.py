@@ -123,9 +123,7 @@ def test_an_answer_of_aws_is_one_of_our_errors(
         (botocore.ParamValidationError(report="r"), InvalidInputError),
     ],
 )
-def test_what_botocore_raises_itself_is_one_of_our_errors(
-    raised: Exception, expected: type[S3CommitError]
-) -> None:
+def test_errors_of_botocore_are_ours(raised: Exception, expected: type[S3CommitError]) -> None:
     assert type(translate(raised, "doing it")) is expected
 
 

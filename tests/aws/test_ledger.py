@@ -219,9 +219,7 @@ def test_throttling_is_transient(ledger: DynamoLedger, events: Any, code: str) -
             call()
 
 
-def test_i8_a_table_that_was_restored_is_refused(
-    ledger: DynamoLedger, table: str, moto_endpoint: str
-) -> None:
+def test_i8_no_restored_table_is_used(ledger: DynamoLedger, table: str, moto_endpoint: str) -> None:
     first = ledger.healing("lake", now=T0)
     ledger.note_healing("lake", replace(first, whole=True))
     client = boto3.client("dynamodb", region_name=REGION, endpoint_url=moto_endpoint)

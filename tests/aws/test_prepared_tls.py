@@ -68,9 +68,7 @@ def trusting(client: Any) -> S3ObjectStore:
     return S3ObjectStore(client)
 
 
-def test_requests_go_over_botocores_connections_to_whom_it_trusts(
-    client: Any, trusting: S3ObjectStore
-) -> None:
+def test_requests_go_over_botocores_connections(client: Any, trusting: S3ObjectStore) -> None:
     called, sent = list[str](), list[Any]()
     client.meta.events.register("before-call", lambda model, **_: called.append(model.name))
     client.meta.events.register("before-send", lambda request, **_: sent.append(request))

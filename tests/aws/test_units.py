@@ -190,9 +190,7 @@ def test_the_item_of_a_job_is_hardly_smaller_than_the_fake_says(record: JobRecor
 
 @pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
 @pytest.mark.parametrize("state", [JobState.COMMITTING, JobState.COMMITTED])
-def test_the_fake_looks_at_the_keys_beside_a_job(
-    beside: Beside, state: JobState, conflict: Conflict
-) -> None:
+def test_the_fake_has_the_keys_beside(beside: Beside, state: JobState, conflict: Conflict) -> None:
     locks = (NODE, f"{NODE}länd/") if conflict is Conflict.REPLACE else ()
     record = a_job(
         state=state, conflict=conflict, idempotency_key="k", locks=locks, decided_at=T0,

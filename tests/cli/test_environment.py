@@ -181,9 +181,7 @@ def test_the_table_is_found_by_the_stack(account: Account, monkeypatch: pytest.M
     assert "no stack S3CommitStorage-other in this account and region names the" in told
 
 
-def test_a_missing_table_or_profile_is_one_line(
-    moto_endpoint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_table_or_profile(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
     table = ("status", "--table", "no-such-table")
     for arguments, says in (

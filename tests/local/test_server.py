@@ -78,9 +78,7 @@ def is_gone(pid: int) -> bool:
     return True
 
 
-def test_it_is_found_while_it_runs_and_its_workers_end_with_it(
-    program: subprocess.Popen[str], tmp_path: Path
-) -> None:
+def test_it_is_found_until_it_ends(program: subprocess.Popen[str], tmp_path: Path) -> None:
     """Even if it is killed."""
     deployed = ready(program)
     worker = invoke(deployed)
@@ -97,9 +95,7 @@ def test_it_is_found_while_it_runs_and_its_workers_end_with_it(
     until(lambda: is_forgotten(tmp_path), "that none is found")
 
 
-def test_its_page_asks_it_and_ends_with_it_and_no_call_holds_up_the_end(
-    program: subprocess.Popen[str],
-) -> None:
+def test_its_page_asks_it_and_no_call_holds_up_its_end(program: subprocess.Popen[str]) -> None:
     deployed = ready(program)
     assert program.stderr is not None
     address = next(line for line in program.stderr if "browser" in line).split(": ")[-1].strip()
@@ -182,9 +178,7 @@ def test_a_module_that_does_not_import_is_the_error_of_the_call(local: Local) ->
     assert answer["Result"]["errorMessage"] == "broken on import"
 
 
-def test_errors_of_a_function_go_to_stderr(
-    local: Local, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_functions_errors_go_to_stderr(local: Local, capsys: pytest.CaptureFixture[str]) -> None:
     local.invoke("Probe", {"do": "log"})
     local.invoke("Probe", {"do": "echo"})
     shown = capsys.readouterr().err

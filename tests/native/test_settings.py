@@ -84,9 +84,7 @@ def test_a_setting_of_s3a_with_which_a_job_would_fail(
     assert list(place.tiny.store.list_uploads(bucket, "")) == []
 
 
-def test_a_bucket_without_a_pipeline_or_that_does_not_exist(
-    spark: SparkSession, place: Place
-) -> None:
+def test_a_bucket_without_a_pipeline_or_none_at_all(spark: SparkSession, place: Place) -> None:
     bucket = "unheard-" + place.destination.prefix.split("/")[0]
     place.tiny.add_bucket(bucket, notifies=False)
     refused(spark, f"s3a://{bucket}/table", "has no s3commit pipeline.*NO_PIPELINE")

@@ -40,9 +40,7 @@ def test_a_batch_is_bounded_on_the_session(spark: SparkSession, rows: int, size:
     assert all(spark.conf.get(key, None) is None for key in (RECORDS_KEY, BYTES_KEY))
 
 
-def test_a_bound_of_the_session_counts_and_too_large_batches_are_made_smaller(
-    spark: SparkSession,
-) -> None:
+def test_a_sessions_bound_counts_and_too_large_batches_become_smaller(spark: SparkSession) -> None:
     with settings(spark, spark__sql__execution__arrow__maxRecordsPerBatch="100"):
         assert max(count for count, _ in sizes(wide(spark, 1_000, 10))) == 100
     frame = wide(spark, 25, 10).mapInArrow(too_large_above(FEWEST), "rows long")

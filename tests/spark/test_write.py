@@ -109,9 +109,7 @@ def test_what_is_no_dataframe_of_spark_is_refused_in_one_line(place: Place, give
     assert place.names == []
 
 
-def test_a_bucket_without_a_pipeline_and_a_stream_are_refused(
-    session: SparkSession, place: Place
-) -> None:
+def test_a_stream_or_no_pipeline_is_refused(session: SparkSession, place: Place) -> None:
     place.tiny.add_bucket("no-pipeline-here", notifies=False)
     with pytest.raises(NotFoundError, match="no-pipeline-here"):
         write(session.range(1), "s3://no-pipeline-here/table/")

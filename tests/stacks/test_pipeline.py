@@ -339,9 +339,7 @@ def test_the_outputs_say_what_is_deployed(imported: Assembly, assembly: Assembly
 LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
 
 
-def test_it_runs_on_its_schedule_with_its_limits_and_nobody_else_calls_it(
-    assembly: Assembly,
-) -> None:
+def test_it_runs_on_its_schedule_with_its_limits_and_by_nobody_else(assembly: Assembly) -> None:
     rule = only(assembly.pipeline, "AWS::Events::Rule")
     assert rule["ScheduleExpression"] == "rate(1 hour)"
     assert rule["State"] == "ENABLED"
