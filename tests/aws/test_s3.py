@@ -217,6 +217,7 @@ def test_encryption_is_asked_for_at_the_begin(client: Any, answers: Answers) -> 
     answers.add(200, UPLOAD_STARTED)
     store.put("lake", "k", b"x")
     store.create_upload("lake", "k", metadata={}, content_type="x/y")
+    assert len(answers.requests) == 2
     for request in answers.requests:
         assert request.headers["x-amz-server-side-encryption"] == b"aws:kms"
         assert request.headers["x-amz-server-side-encryption-aws-kms-key-id"] == b"key-1"

@@ -200,7 +200,9 @@ def test_a_boundary_is_on_every_role_and_a_network_at_every_function(tmp_path: P
 
 def test_no_deployment_warns(variant: Assembly) -> None:
     """So that `cdk deploy --strict` goes through; without that Python there is no byte code."""
-    for told in variant.directory.glob("*.metadata.json"):
+    stacks = list(variant.directory.glob("*.metadata.json"))
+    assert len(stacks) == 2
+    for told in stacks:
         warned = re.findall(r'"aws:cdk:warning",\s*"data": "(\w+)', told.read_text())
         assert {*warned} <= ({"No"} if runtime_python() is None else set())
 

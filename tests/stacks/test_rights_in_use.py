@@ -120,11 +120,16 @@ def test_i2_a_denial_meets_no_data(below: str) -> None:
 
 
 def test_i12_a_denial_takes_something_away() -> None:
-    for access in ACCESS.values():
-        for action, patterns in access.denied.items():
-            given = [pattern for pattern, granted in access.objects.items() if action in granted]
-            for one in patterns:
-                assert any(fnmatchcase(one, wider) for wider in given), one
+    denials = [
+        (access, action, one)
+        for access in ACCESS.values()
+        for action, patterns in access.denied.items()
+        for one in patterns
+    ]
+    assert denials
+    for access, action, one in denials:
+        given = [pattern for pattern, granted in access.objects.items() if action in granted]
+        assert any(fnmatchcase(one, wider) for wider in given), one
 
 
 # Rights below some prefixes alone (the parameter ``prefixes``)
