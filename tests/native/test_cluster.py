@@ -102,6 +102,7 @@ def test_i3_i4_speculation_counts_one_attempt_and_leaks_nothing(
     assert sorted(row.id for row in spark.read.parquet(uri(place)).collect()) == list(range(1000))
 
 
+@pytest.mark.long
 def test_a_task_can_be_serialized_by_kryo(tiny: TinyPipeline, place: Place, tmp_path: Path) -> None:
     """Registered classes alone."""
     drive(

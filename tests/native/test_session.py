@@ -110,22 +110,19 @@ def test_a_cached_read_gives_anothers_rows_of_the_key(spark: SparkSession, place
     assert read(spark, place.uri).count() == 5
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("idempotencyKey", "k"),
-        ("conditions.minFiles", "99"),
-        ("checkPartitions", "false"),
-        ("commitTimeout", "1ms"),
-        ("prefixes", "s3a://elsewhere/"),
-        ("otherwise", "no.such.Class"),
-    ],
-)
-def test_the_settings_of_the_jar_are_none_of_writes(
-    spark: SparkSession, place: Place, name: str, value: str
-) -> None:
+OF_THE_JAR = {
+    "idempotencyKey": "k",
+    "conditions.minFiles": "99",
+    "checkPartitions": "false",
+    "commitTimeout": "1ms",
+    "prefixes": "s3a://elsewhere/",
+    "otherwise": "no.such.Class",
+}
+
+
+def test_the_settings_of_the_jar_are_none_of_writes(spark: SparkSession, place: Place) -> None:
     """The guide says so: `write` has keywords, and goes by them alone."""
-    with settings(spark, **{f"spark.s3commit.{name}": value}):
+    with settings(spark, **{f"spark.s3commit.{name}": one for name, one in OF_THE_JAR.items()}):
         for _ in range(2):
             write(spark.range(3), place.uri, mode="append")
     assert read(spark, place.uri).count() == 6
