@@ -13,7 +13,7 @@ import pytest
 
 from s3commit.cli import job_facts
 from s3commit.cli.app import app
-from s3commit.cli.page import views
+from s3commit.cli.page import jobs_view
 from s3commit.core.documents.job_json import Who
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Destination
@@ -67,7 +67,7 @@ def test_the_jobs_are_those_of_status_with_who_wrote_them(desk: Desk, browser: B
     assert "path 's3://nowhere' is a whole bucket" in refused
 
 
-@pytest.mark.parametrize("column", views.SORTED)
+@pytest.mark.parametrize("column", jobs_view.SORTED)
 def test_the_list_is_sorted_by_its_headings(desk: Desk, browser: Browser, column: str) -> None:
     """Both ways; what is not known is last in both."""
     who = Who(application="a.py")
@@ -105,8 +105,8 @@ def test_of_ten_thousand_jobs_a_page_shows_some_and_asks_for_no_more(
     desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What needs a person comes first, however old it is; the others page after page."""
-    monkeypatch.setattr(views, "PAGE", 5)
-    monkeypatch.setattr(views, "OLDEST", 3)
+    monkeypatch.setattr(jobs_view, "PAGE", 5)
+    monkeypatch.setattr(jobs_view, "OLDEST", 3)
     read, jobs_in = Counter[str](), desk.world.ledger.jobs_in
 
     def counted(state: JobState, **asked: Any) -> Iterator[JobRecord]:
@@ -265,7 +265,7 @@ def test_a_job_of_a_million_files_asks_for_no_more_than_one_of_two(
     desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its files are counted by its documents, and never listed."""
-    monkeypatch.setattr("s3commit.cli.page.views.SCANNED_UPLOADS", 3)
+    monkeypatch.setattr("s3commit.cli.page.job_view.SCANNED_UPLOADS", 3)
     asked = []
     for job_id, count in ((JOB, 2), (OTHER, 500)):
         files = {f"part-{number:03}-{job_id}.csv": b"x" for number in range(count)}
@@ -281,7 +281,7 @@ def test_a_job_of_a_million_files_asks_for_no_more_than_one_of_two(
 def test_of_a_job_of_very_many_tasks_the_manifests_are_not_counted(
     desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("s3commit.cli.page.views.LISTED_MANIFESTS", 3)
+    monkeypatch.setattr("s3commit.cli.page.job_view.LISTED_MANIFESTS", 3)
     desk.open_job(JOB, tasks=3)
     assert "3<td><td>manifests of tasks" in browser.get("/job", job=JOB)
     desk.open_job(OTHER, tasks=4)
