@@ -15,7 +15,7 @@ from s3commit.core.model.outcome import Failure
 from stacks.definition import definition
 from stacks.functions import FUNCTIONS
 from tests.core.world import World
-from tests.fakes.execution import complete_uploads, call, one_by_one
+from tests.fakes.execution import call, complete_uploads, one_by_one
 
 MACHINE: dict[str, Any] = definition(dict.fromkeys(FUNCTIONS, "arn"))
 
