@@ -14,7 +14,7 @@ from s3commit.spark.options import KNOWN, parse_options
 from s3commit.writer.options import Options
 
 PATH = "s3://bucket/prefix"
-REFERENCE = Path(__file__).parents[2] / "docs" / "spark.md"
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference.md"
 
 
 def parse(options: dict[str, Any] | None = None, **keywords: Any) -> Options:
