@@ -84,8 +84,8 @@ def write(
             (docs/guide/refused_writes.md).
         check_schema: False adds files also where the newest of those that stay has another type for
             a column, or spells it in another case, so that not every reader could read both
-            (docs/guide/refused_writes.md). A file that can't be read, is encrypted or is not Parquet is not
-            compared, nor are two first writes at the same time with each other.
+            (docs/guide/refused_writes.md). A file that can't be read, is encrypted or is not
+            Parquet is not compared, nor are two first writes at the same time with each other.
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
         options: some of these in Spark's names, ``{"maxRecordsPerFile": 1000}``, for programs that
