@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import s3commit
 from s3commit.spark import batch_writer, read, write
-from s3commit.spark.options import KNOWN
 
 WRITES: Final = (write, batch_writer, s3commit.write_table, s3commit.open_job)
 PAGE: Final = """# Python reference
@@ -18,12 +17,9 @@ docs/reference.py`).
 
 ## Keywords of a write
 
-| keyword | meaning | not in | in `options` |
-|---|---|---|---|
+| keyword | meaning | not in |
+|---|---|---|
 {keywords}
-`options={{…}}` accepts Spark's names, and [the jar's](guide/native.md#options). It refuses an unknown option, and one that is
-given twice.
-
 ## `read`
 
 {read}
@@ -40,10 +36,9 @@ def page() -> str:
     """The whole page."""
     told = {name: text for one in reversed(WRITES) for name, text in _arguments(one)}
     told |= dict(_arguments(write))
-    spelled = {keyword: f"`{name}`" for name, (keyword, _) in KNOWN.items()}
     return PAGE.format(
         keywords="".join(
-            f"| `{name}` | {told[name]} | {_lacking(name)} | {spelled.get(name, '')} |\n"
+            f"| `{name}` | {told[name]} | {_lacking(name)} |\n"
             for name in dict.fromkeys(name for one in WRITES for name in _keywords(one))
         ),
         read=_table(read),
