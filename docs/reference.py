@@ -12,8 +12,7 @@ from s3commit.spark import batch_writer, read, write
 WRITES: Final = (write, batch_writer, s3commit.write_table, s3commit.open_job)
 PAGE: Final = """# Python reference
 
-`help(s3commit.write_table)` prints the same text, and so does an IDE: this page is made from the docstrings (`python
-docs/reference.py`).
+From the docstrings, which `help(s3commit.write_table)` shows too (`python docs/reference.py`).
 
 ## Keywords of a write
 

@@ -1,4 +1,4 @@
-"""Prints the table of Parquet's settings in docs/guide/refused_writes.md: what `write` makes of each.
+"""Prints what docs/guide/refused_writes.md says of Parquet's settings: what `write` makes of each.
 
 A test compares all of them with the names that the running Spark has; the page leaves out the
 harmless ones.

@@ -1,4 +1,4 @@
-"""Names in keys by readers: which reader finds the rows behind a name (docs/guide/refused_writes.md).
+"""Names in keys by readers: which one finds the rows behind each (docs/guide/refused_writes.md).
 
 ``python -m tests.names`` prints the page's table from a run of all readers, Spark with S3A
 (``make test-jvm``). A table has row 1 behind the name, and row 0; row 9 is another table's.
