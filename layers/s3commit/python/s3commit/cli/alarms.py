@@ -1,7 +1,6 @@
 """A deployment's alarms, dead letters and pause: for `status`, `doctor` and the page."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -89,7 +88,7 @@ def unheard(around: Deployment) -> list[str]:
     return [notifications.told(found)] * bool(found)
 
 
-# What is watched: its heading, and how it is read.
+# The things watched: the heading of each, and how it is read.
 _WATCHED: dict[str, tuple[str, Callable[[Deployment], Any]]] = {
     "alarms": ("alarms", ringing),
     "deadLetters": ("dead letters", dead_letters),
@@ -98,14 +97,17 @@ _WATCHED: dict[str, tuple[str, Callable[[Deployment], Any]]] = {
 }
 
 
-def watched(session: Session, table: str) -> dict[str, Any]:
-    """The members of ``_WATCHED`` for the deployment with that table; null: not to be seen."""
+def watched(session: Session, table: str) -> tuple[dict[str, Any], list[str]]:
+    """The members of ``_WATCHED`` for the deployment with that table; null: not seen, and why."""
     found: dict[str, Any] = dict.fromkeys(_WATCHED)
+    problems: dict[str, list[str]] = {}
     if around := session.deployment_of(table):
-        for name, (_, read) in _WATCHED.items():
-            with suppress(S3CommitError):  # a caller without these rights still sees the jobs
+        for name, (heading, read) in _WATCHED.items():
+            try:
                 found[name] = read(around)
-    return found
+            except S3CommitError as error:  # a caller without these rights still sees the jobs
+                problems.setdefault(error.message, []).append(heading)
+    return found, [f"{', '.join(what)} cannot be read: {why}" for why, what in problems.items()]
 
 
 def sentences(found: dict[str, Any]) -> list[str]:
