@@ -173,7 +173,11 @@ def test_i12_a_list_that_was_forged_makes_a_reader_load_nothing(
     assert caught.value.code == "NOT_CONTAINED"
 
 
-def test_a_spark_without_s3a_is_said_in_one_line(spark: SparkSession, place: Place) -> None:
+def test_a_spark_without_s3a_is_said_in_one_line(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before Spark looks, which logs 90 lines of Java."""
+    monkeypatch.setattr(type(spark.read), "load", None)
     line = r"no file system for s3a://: start .*=org.apache.hadoop:hadoop-aws:[0-9.]+, or"
     with pytest.raises(InvalidInputError, match=line) as caught:
         read(spark, place.uri)

@@ -20,6 +20,7 @@ from s3commit.writer.options import (
     refused,
 )
 from s3commit.writer.start import DEFAULT_CLIENT
+from s3commit.writer.strays import refusing_strays
 from s3commit.writer.table_write import begin, commit, earlier_result, look_only
 from s3commit.writer.transfer import UploadSettings
 
@@ -40,6 +41,7 @@ class ArrowStream(Protocol):
         """The rows, as a capsule."""
 
 
+@refusing_strays
 def write_table(  # noqa: D417 - the others are those of write
     table: ArrowStream,
     destination: str,

@@ -23,6 +23,7 @@ from s3commit.writer.options import (
     nothing_written,
     refused,
 )
+from s3commit.writer.strays import refusing_strays
 from s3commit.writer.transfer import UploadSettings
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _CLIENT: Final = "s3commit-spark"
 _QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
 
 
+@refusing_strays
 def write(
     df: DataFrame,
     path: str,
@@ -123,6 +125,7 @@ def write(
     return result
 
 
+@refusing_strays
 def batch_writer(  # noqa: D417 - the others are those of write
     path: str,
     *,

@@ -66,8 +66,10 @@ def parse_options(path: str, options: Mapping[str, object] | None, **keywords: A
     (``UNKNOWN_OPTION``) or given twice (``BAD_OPTIONS``).
     """
     known = {name.lower(): name for name in KNOWN}
+    if not isinstance(options, Mapping | None):
+        raise bad("options", options, "a mapping, such as {'maxRecordsPerFile': 1000}")
     for name, value in (options or {}).items():
-        if name.lower() not in known:
+        if str(name).lower() not in known:
             raise InvalidInputError(
                 f"unknown option {name!r}. Known options: {', '.join(KNOWN)}. All other options"
                 " are keywords of the call.",

@@ -133,7 +133,7 @@ class Job:
 
     def abort(self, reason: str) -> AbortAnswer:
         """Request the abort, for a ``reason`` that people read; never stops a requested commit."""
-        answer = request_abort(self._connected(), self.directory, reason)
+        answer = request_abort(self._connected(), self.directory, str(reason))
         self._asked = True
         return answer
 

@@ -27,6 +27,7 @@ from s3commit.writer.options import (
     nothing_written,
 )
 from s3commit.writer.place import check_place, refuse_files, side_by_side
+from s3commit.writer.strays import refusing_strays
 from s3commit.writer.system import Environment
 from s3commit.writer.transfer import UploadSettings
 from s3commit.writer.who import this_program
@@ -34,6 +35,7 @@ from s3commit.writer.who import this_program
 DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
 
 
+@refusing_strays
 def open_job(
     destination: str,
     *,

@@ -73,15 +73,26 @@ class UploadSettings:
     in_flight_bytes: int = DEFAULT_IN_FLIGHT_BYTES
 
     def __post_init__(self) -> None:
-        _within("part size", self.parts.first, MIN_PART_BYTES, MAX_PART_BYTES)
+        for name, bounds in _SIZES.items():
+            _within(f"PartSizes.{name}", getattr(self.parts, name, None), *bounds)
         _within("threads", self.threads, 1, MAX_THREADS)
         _within("in-flight bytes", self.in_flight_bytes, 1, TIB)
 
 
-def _within(what: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
+_SIZES: Final = {
+    "first": (MIN_PART_BYTES, MAX_PART_BYTES),
+    "step": (0, MAX_PART_BYTES),
+    "flat": (0, MAX_PARTS),
+    **dict.fromkeys(("every", "max_parts"), (1, MAX_PARTS)),
+    "max_bytes": (1, MAX_FILE_BYTES),
+}
+
+
+def _within(what: str, value: object, least: int, most: int) -> None:
+    if type(value) is not int or not least <= value <= most:
         raise InvalidInputError(
-            f"{what} {value} is not between {least} and {most}", code="BAD_OPTION"
+            f"{what} {value!r:.80} is not a whole number from {least:,} to {most:,}",
+            code="BAD_OPTION",
         )
 
 

@@ -18,7 +18,7 @@ from s3commit.core.documents.pages import in_groups
 from s3commit.core.documents.pendingset import PendingFile, PendingSet
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.documents.result_json import JobResult
-from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
+from s3commit.core.formats.layout import JobDirectory, check_job_id
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import JobFailedError
 from s3commit.core.ports.bundle import Ports
@@ -29,8 +29,9 @@ from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job
-from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
+from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT, make_options, nothing_written
 from s3commit.writer.start import DEFAULT_CLIENT, put_job
+from s3commit.writer.strays import refusing_strays
 from s3commit.writer.system import Environment
 from s3commit.writer.target import Target
 from s3commit.writer.task import put_manifest
@@ -42,6 +43,7 @@ FILES_OF_A_TASK: Final = 1_000
 WORKERS: Final = 16
 
 
+@refusing_strays
 def undo(
     destination: str,
     job_id: str,
@@ -78,14 +80,18 @@ def undo(
         >>> s3commit.undo("s3://lake/wrong/", wrong.job_id).replaced
         1
     """
-    directory = JobDirectory(parse_destination(destination), check_job_id(job_id))
-    client = make_client(connections=WORKERS)
-    check_pipeline(client, directory.destination)
-    no_ledger = cast("Ledger", None)  # a plan asks S3 alone
-    store = S3ObjectStore(client, encryption=encryption)
-    environment = Environment()
-    ports = Ports(store, no_ledger, environment, ThreadMap(WORKERS))
-    planned = plan_undo(ports, directory, leave_removed=leave_removed)
+    with nothing_written():
+        options = make_options(
+            destination, commit_timeout=commit_timeout, encryption=encryption, check_names=False
+        )
+        directory = JobDirectory(options.destination, check_job_id(job_id))
+        client = make_client(connections=WORKERS)
+        check_pipeline(client, directory.destination)
+        no_ledger = cast("Ledger", None)  # a plan asks S3 alone
+        store = S3ObjectStore(client, encryption=encryption)
+        environment = Environment()
+        ports = Ports(store, no_ledger, environment, ThreadMap(WORKERS))
+        planned = plan_undo(ports, directory, leave_removed=leave_removed)
     place, backs = directory.destination, [file for file, _ in planned.restores]
     if dry_run:
         rows, size = sum(one.rows or 0 for one in backs), sum(one.length for one in backs)
