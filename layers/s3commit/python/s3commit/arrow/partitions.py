@@ -175,11 +175,7 @@ def _inside(kind: pa.DataType) -> list[pa.Field]:
 
 
 def _loses_its_type(kind: pa.DataType) -> bool:
-    """A duration's unit is in no Parquet type; those of no values and of times Spark refuses.
-
-    Of a file with a time no Spark reads the other columns either
-    (org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter).
-    """
+    """A duration's unit is in no Parquet type; Spark refuses those of no values and of times."""
     if types.is_duration(kind) or types.is_null(kind) or types.is_time(kind):
         return True
     return any(_loses_its_type(field.type) for field in _inside(kind))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 # What Hadoop says of a scheme for which it has no class, or no name of one.
-_NO_FILE_SYSTEM: Final = ("FileSystem not found", "No FileSystem for scheme")
+_NO_FILE_SYSTEM: Final = re.compile("FileSystem not found|No FileSystem for scheme")
 
 
 @refusing_strays
@@ -58,9 +59,6 @@ def read(
             raise refused("the session comes first: read(spark, path)")
         if not isinstance(options, Mapping | None):
             raise bad("options", options, "a mapping, such as {'mergeSchema': True}")
-        for name, text in (("format", format), ("scheme", scheme)):
-            if not isinstance(text, str):
-                raise bad(name, text, "a text")
         destination = parse_destination(path)
         where = None if job_id is None else JobDirectory(destination, check_job_id(job_id))
     given = {str(name): value for name, value in (options or {}).items()}
@@ -78,7 +76,7 @@ def read(
         _find_class(spark, paths[0], given)
         return reader.load(paths)
     except Exception as error:
-        if _says_so(error):
+        if _NO_FILE_SYSTEM.search(str(error)):
             raise InvalidInputError(
                 f"Spark has no file system for {scheme}://: start the session with"
                 f" spark.jars.packages=org.apache.hadoop:hadoop-aws:{_hadoop(spark)}, or give the"
@@ -89,10 +87,7 @@ def read(
 
 
 def _find_class(spark: SparkSession, uri: str, options: Mapping[str, Any]) -> None:
-    """Raise Hadoop's error if it has no class for the scheme: Spark logs 90 lines before it fails.
-
-    Where the JVM can't be asked (Spark Connect, platforms that forbid it) Spark finds out.
-    """
+    """Have Hadoop refuse a scheme without a class, if it can be asked: Spark would log 90 lines."""
     try:
         java: Any = spark.sparkContext._jvm
         files = java.org.apache.hadoop.fs.FileSystem
@@ -101,12 +96,8 @@ def _find_class(spark: SparkSession, uri: str, options: Mapping[str, Any]) -> No
             settings.set(name, str(value))
         files.getFileSystemClass(urlsplit(uri).scheme or "file", settings)
     except Exception as error:
-        if _says_so(error):
+        if _NO_FILE_SYSTEM.search(str(error)):
             raise
-
-
-def _says_so(error: Exception) -> bool:
-    return any(text in str(error) for text in _NO_FILE_SYSTEM)
 
 
 def _hadoop(spark: SparkSession) -> str:

@@ -26,7 +26,7 @@ _Call = TypeVar("_Call", bound=Callable[..., Any])
 
 
 def refusing_strays(call: _Call) -> _Call:
-    """Have ``call`` raise `InvalidInputError` (``UNKNOWN_OPTION``) where Python's is a `TypeError`."""
+    """Have a call raise `InvalidInputError` (``UNKNOWN_OPTION``) where Python's is `TypeError`."""
     signature, name = inspect.signature(call), call.__name__
 
     @wraps(call)
