@@ -211,7 +211,7 @@ def test_an_abort_that_fails_does_not_hide_the_error_of_the_block(
 
 
 @pytest.mark.parametrize("told", ["", "manifest", "no right to list", "no right to delete"])
-def test_a_job_of_which_no_task_has_told_can_be_removed(
+def test_a_job_without_a_manifest_can_be_removed(
     job: Job, store: MemoryObjectStore, plan: FaultPlan, told: str
 ) -> None:
     """As if it had not been: otherwise it is aborted."""

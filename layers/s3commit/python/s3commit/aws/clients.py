@@ -128,7 +128,7 @@ class Encryption:
     key_id: str | None = None
     """A KMS key's id or ARN."""
     bucket_key: bool | None = None
-    """Whether S3 asks KMS less often, by a key of the bucket."""
+    """True if a key of the bucket is to spare S3 most requests to KMS."""
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of PutObject and CreateMultipartUpload."""

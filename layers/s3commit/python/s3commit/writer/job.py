@@ -135,7 +135,7 @@ class Job:
     def _ended(
         self, attempts: Iterable[CountedAttempt | None], *, leave_out: bool = False
     ) -> JobResult:
-        """As `commit`, which tells a program what it needs of the result."""
+        """As `commit`, but with the whole result."""
         counted = _chosen(attempts)
         if not leave_out:
             _refuse_left_out(self._tasks, counted)
@@ -155,7 +155,7 @@ class Job:
         return answer
 
     def _drop(self, reason: str) -> None:
-        """Remove the job, if no task has told of it and the rights permit it; else abort it."""
+        """Remove the job, if it has no manifest and the rights permit it; else abort it."""
         store, place = self._connected(), self.directory
         with suppress(AccessError):
             if [one.key for one in store.list(place.bucket, place.prefix)] == [place.job]:
@@ -195,7 +195,7 @@ class Job:
 
 
 def committed(directory: JobDirectory, result: JobResult) -> CommitResult:
-    """What a program needs of the result of a job that is committed."""
+    """The result of a committed job as a program gets it."""
     counts = {name: getattr(result, name) or 0 for name in ("files", "rows", "bytes", "replaced")}
     return result_at(directory, **counts)
 

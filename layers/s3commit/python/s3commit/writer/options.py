@@ -20,7 +20,7 @@ from s3commit.writer.transfer import UploadSettings
 DEFAULT_COMMIT_TIMEOUT: Final = MAX_WAIT_SECONDS + 900.0
 
 Mode = Literal["append", "error", "errorifexists", "overwrite"]
-"""What happens with files that are there."""
+"""How a job treats files that are there."""
 OverwriteMode = Literal["static", "dynamic"]
 """Where files count: in all of the destination, or in the partitions that the job writes."""
 Compression = Literal["snappy", "zstd", "gzip", "lz4", "none"]

@@ -47,7 +47,7 @@ class AbortAnswer:
     accepted: bool
     """False if a commit was requested first: it decides, or has; nothing was changed."""
     message: str
-    """What is true of the job, in words."""
+    """The state of the job, in words."""
 
 
 class Patience:

@@ -63,7 +63,7 @@ def undo(
         path: the directory, ``s3://bucket/prefix/``.
         job_id: the job to undo, as `CommitResult.job_id` has it.
         leave_removed: bring back nothing of what the job replaced.
-        dry_run: write nothing, only check. What would be refused raises.
+        dry_run: write nothing, only check. An undo that would be refused raises.
         commit_timeout: seconds to wait for the outcome; by default 75 minutes.
         encryption: of the objects; by default the bucket's.
 
