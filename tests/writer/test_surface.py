@@ -69,7 +69,7 @@ def test_a_keyword_has_one_type_and_one_meaning_in_all_calls() -> None:
                 assert known.setdefault(name, one.annotation) == one.annotation, name
                 assert one.default in {None, False, "append", "error"}
             assert one.kind is not inspect.Parameter.VAR_KEYWORD, call
-    assert {*known} - {"dry_run", "options", "progress", "query"} == KEYWORDS
+    assert {*known} - {"dry_run", "progress", "query"} == KEYWORDS
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if name != "__version__"])
