@@ -265,16 +265,14 @@ def test_what_is_called_aws_is_aws(
     assert account.things() == before
 
 
-def test_nothing_is_begun_with_credentials_that_lead_to_no_account(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_an_account_nothing_is_begun(capsys: pytest.CaptureFixture[str]) -> None:
     gone = ClientError({"Error": {"Code": "ExpiredToken"}}, "GetCallerIdentity")
     sts = mock.Mock(get_caller_identity=mock.Mock(side_effect=gone))
     with (
         mock.patch("acceptance.__main__.Aws", partial(Aws, clients=lambda _: sts)),
-        mock.patch("acceptance.__main__._elsewhere", return_value=""),
         mock.patch.dict(os.environ),
     ):
+        os.environ.pop("AWS_ENDPOINT_URL", None)
         assert main(["--region", REGION, "--yes"]) == 2
     assert re.search("ExpiredToken.*nothing was begun", capsys.readouterr().err)
 
