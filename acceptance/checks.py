@@ -78,8 +78,9 @@ def a_large_job_by_the_map(run: Run) -> str:
     names = [f"part-{number:05d}.txt" for number in range(run.files)]
     job, counted = run.write("large", names)
     began = time.monotonic()
-    result = job.commit(counted)
+    job.commit(counted)
     seconds = time.monotonic() - began
+    result = run.ended(job.directory, Outcome.COMMITTED)
     equal(len(run.data("large")), run.files, "visible files")
     if not _has(run, result.execution, "MapRunSucceeded"):
         raise NotSeenError(f"{run.files} files need no Map Run: give --files 10500")

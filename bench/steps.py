@@ -38,7 +38,6 @@ from s3commit.core.documents.pendingset import (
     encode_pendingset,
 )
 from s3commit.core.documents.ticket import Ticket, UnitResult
-from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.listings import PAGE
 from s3commit.core.model.limits import COMPLETE_WORKERS
 from s3commit.core.ports.bundle import Ports
@@ -146,7 +145,7 @@ def _requests() -> tuple[float, float, float, float]:
     assert counted is not None
     store = S3ObjectStore(make_client(connections=COMPLETE_WORKERS, slows_down=True))
     parallel = ThreadMap(COMPLETE_WORKERS)
-    directory = JobDirectory(job.spec.destination, job.job_id)
+    directory = job.directory
     key = directory.prefix + counted.manifest
 
     def read() -> PendingSet:

@@ -116,7 +116,7 @@ def read_back(bench: Bench, settings: Settings) -> list[Figure]:
             # A reader may list; the writer of the benchmarks may not.
             os.environ.update(environment(bench.weed.ADMIN, bench.weed.endpoint))
             shared_client.cache_clear()
-            uri, job = result.destination, result.job_id
+            uri, job = result.path, result.job_id
             own = uri.replace("s3://", "s3a://")
             variants: dict[str, Callable[[], Cost]] = {
                 "Spark": lambda: bench.consumed(spark, lambda: spark.read.parquet(own)),

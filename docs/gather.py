@@ -23,7 +23,7 @@ NAMES: Final = {
         *("Mode", "OverwriteMode", "Compression"),
         *("UploadSettings", "PartSizes", "Encryption", "ArrowStream"),
     ),
-    "Values": ("CommitResult", "JobResult", "AbortAnswer", "CountedAttempt", "PendingFile"),
+    "Values": ("CommitResult", "AbortAnswer", "CountedAttempt", "PendingFile"),
     "Errors": (
         *("S3CommitError", "InvalidInputError", "NotFoundError", "AccessError"),
         *("PreconditionError", "TransientError", "JobFailedError", "JobRefusedError"),

@@ -1,9 +1,11 @@
 """Prints docs/reference.md from the signatures and docstrings of the public names."""
 
+import ast
 import inspect
 import re
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Final
 
 import s3commit
@@ -27,8 +29,7 @@ From the docstrings, which `help(s3commit.write_table)` shows too (`python docs/
 {undo}
 ## `CommitResult`
 
-{result}
-"""
+{result}"""
 
 
 def page() -> str:
@@ -42,7 +43,7 @@ def page() -> str:
         ),
         read=_table(read),
         undo=_table(s3commit.undo),
-        result=_markdown(s3commit.CommitResult.__doc__ or ""),
+        result=_fields(s3commit.CommitResult),
     )
 
 
@@ -71,6 +72,17 @@ def _markdown(text: str) -> str:
 def _table(call: Callable[..., Any]) -> str:
     rows = "".join(f"| `{name}` | {text} |\n" for name, text in _arguments(call))
     return f"| argument | meaning |\n|---|---|\n{rows}"
+
+
+def _fields(of: type) -> str:
+    """A class's docstring, and its fields with theirs, which only the source has."""
+    body = [*ast.iter_child_nodes(ast.parse(inspect.getsource(of)).body[0])]
+    rows = "".join(
+        f"| `{ast.unparse(field.target)}` | {_markdown(ast.literal_eval(text.value))} |\n"
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+    )
+    return f"{_markdown(of.__doc__ or '')}\n\n| field | meaning |\n|---|---|\n{rows}"
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ class Table:
 
     def _commit(self, mode: str, look: Callable[[], object], states: tuple[str, ...]) -> str:
         job, counted = self._write(mode)
-        job.environment = _Instead(lambda: self._execute(job, look, states))
+        job._environment = _Instead(lambda: self._execute(job, look, states))
         job.commit(counted)
         look()
         return job.job_id

@@ -14,7 +14,6 @@ import boto3.session
 import pytest
 
 import s3commit
-from s3commit.core.documents.result_json import JobResult
 from tests.servers import read_line
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +54,7 @@ class Deployed:
         return session.client(service, endpoint_url=self.endpoint)
 
 
-def commit(bucket: str, table: str, *numbers: int) -> JobResult:
+def commit(bucket: str, table: str, *numbers: int) -> s3commit.CommitResult:
     """A job with a file in each partition ``n=…``."""
     with s3commit.open_job(f"s3://{bucket}/{table}/") as job:
         task = job.task("0")

@@ -14,7 +14,8 @@ from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.core.model.locks import key_digest
 from s3commit.spark import read, write
-from s3commit.writer.table_write import earlier_job
+from s3commit.writer.options import make_options
+from s3commit.writer.table_write import earlier_result
 from tests.core.world import BUCKET as LAKE
 from tests.core.world import World, job_directory
 from tests.spark.tiny import BUCKET, Place
@@ -57,8 +58,9 @@ def test_i11_i12_a_hint_counts_if_the_list_of_its_job_has_the_key(
         put(BUCKET, directory.commits, b"".join(commit_lines(header, ())))
     elif listed is not None:
         put(BUCKET, directory.commits, listed.encode())
-    assert earlier_job(place.destination, key_digest(KEY)) == (directory if found else None)
-    assert earlier_job(place.destination, None) is None
+    earlier = earlier_result(make_options(place.uri, idempotency_key=KEY))
+    assert (earlier and earlier.job_id) == (directory.job_id if found else None)
+    assert earlier_result(make_options(place.uri)) is None
 
 
 @pytest.mark.parametrize("unreadable", ["the hint", "the list"])
@@ -167,7 +169,11 @@ def test_i12_a_list_that_was_forged_makes_a_reader_load_nothing(
     assert caught.value.code == "NOT_CONTAINED"
 
 
-def test_a_spark_without_s3a_is_said_in_one_line(spark: SparkSession, place: Place) -> None:
+def test_a_spark_without_s3a_is_said_in_one_line(
+    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before Spark looks, which logs 90 lines of Java."""
+    monkeypatch.setattr(type(spark.read), "load", None)
     line = r"no file system for s3a://: start .*=org.apache.hadoop:hadoop-aws:[0-9.]+, or"
     with pytest.raises(InvalidInputError, match=line) as caught:
         read(spark, place.uri)

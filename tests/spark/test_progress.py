@@ -74,7 +74,7 @@ def test_a_notebook_is_known_by_its_kernel(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_result_is_a_table_in_a_notebook() -> None:
     result = CommitResult("s3://lake/<b>/", "id", 1, 2, 3, 0, "s3://lake/m")
-    assert "<th>destination</th><td>s3://lake/&lt;b&gt;/</td>" in result._repr_html_()
+    assert "<th>path</th><td>s3://lake/&lt;b&gt;/</td>" in result._repr_html_()
 
 
 def test_the_later_of_two_writes_with_one_key(session: SparkSession, place: Place) -> None:

@@ -37,7 +37,7 @@ def test_the_result_says_what_was_committed(session: SparkSession, place: Place)
     (job,) = place.jobs
     assert result == CommitResult(
         job_id=job,
-        destination=place.destination.uri,
+        path=place.destination.uri,
         files=4,
         rows=100,
         bytes=sum(file.length for file in place.committed()),

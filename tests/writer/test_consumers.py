@@ -229,7 +229,7 @@ def test_data_files_are_announced_as_completed_uploads_even_if_they_are_deleted_
                 lost = list(lake.store.list_uploads(lake.bucket, TABLE))[-1]
                 lake.store.abort_upload(lake.bucket, lost.key, lost.upload_id)
 
-    rolled.environment = Instead(loses_one)
+    rolled._environment = Instead(loses_one)
     with pytest.raises(s3commit.JobFailedError):
         rolled.commit(counted)
     [announced] = heard()["CompleteMultipartUpload"]

@@ -45,7 +45,7 @@ def test_open_writes_down_what_the_client_said(
     )
     body = store.get(BUCKET, job.directory.job, max_bytes=1 << 20).body
     spec = decode_job(body, job.directory)
-    assert spec == job.spec
+    assert spec == job._spec
     assert (spec.job_id, spec.client, spec.created_at) == (
         fake_id(1),
         "test",

@@ -17,7 +17,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.model.outcome import Failure, Outcome
 from s3commit.writer.connect import check_pipeline
-from s3commit.writer.job import Job
+from s3commit.writer.job import Job, committed
 from s3commit.writer.transfer import UploadSettings
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
@@ -47,7 +47,7 @@ def test_cost_a_job_is_job_json_request_json_and_the_looks(
 
     environment.on_sleep = pipeline
     result = job.commit([attempt(str(number)) for number in range(1000)])
-    assert result == result_of(job)
+    assert result == committed(job.directory, result_of(job))
     assert s3.asked == [BUCKET]
     assert plan.counts() == {"get": 4, "put": 2}
 
@@ -119,7 +119,7 @@ def test_i2_a_lost_answer_to_the_request_finds_its_own_words(
 ) -> None:
     plan.lose_response("put", times=times)
     end(store, job, Outcome.COMMITTED)
-    assert job.commit([attempt()]).outcome is Outcome.COMMITTED
+    assert job.commit([attempt()]).job_id == JOB
     assert plan.count("put") <= times + 1
 
 
@@ -198,6 +198,21 @@ def test_a_failed_abort_does_not_hide_the_error_of_the_block(job: Job, plan: Fau
     assert caught.value.__notes__ == ["the abort failed too: unreachable"]
 
 
+@pytest.mark.parametrize("told", ["", "manifest", "no right to list", "no right to delete"])
+def test_a_job_without_a_manifest_can_be_removed(
+    job: Job, store: MemoryObjectStore, plan: FaultPlan, told: str
+) -> None:
+    """As if it had not been: otherwise it is aborted."""
+    if told == "manifest":
+        store.put(BUCKET, job.directory.manifest("0", "a"), b"{}")
+    elif told:
+        plan.fail(told.rpartition(" ")[2], AccessError("no"))
+    with job:
+        job._drop("no rows")
+    left = [one.key for one in store.list(BUCKET, "")]
+    assert (job.directory.request in left, left == []) == (bool(told), not told)
+
+
 # --- travel
 
 
@@ -206,4 +221,4 @@ def test_a_job_travels_with_its_settings(store: MemoryObjectStore) -> None:
     settings = UploadSettings(threads=2)
     job = open_on(store, uploads=settings, job_id=JOB)
     copy = pickle.loads(pickle.dumps(job))
-    assert (copy.spec, copy.settings, copy.directory) == (job.spec, settings, job.directory)
+    assert (copy._spec, copy._settings, copy.directory) == (job._spec, settings, job.directory)

@@ -185,7 +185,7 @@ def by_open_job(lake: Lake, name: str, cell: Cell, **given: Any) -> int:
                 path = f"{where}part-{number}.parquet"
                 with task.open(path, rows=1) as file:
                     file.write(one_row(number))
-        return job.commit([task.counted]).rows or 0
+        return job.commit([task.counted]).rows
 
 
 CLIENTS = {"write_table": by_write_table, "open_job": by_open_job}

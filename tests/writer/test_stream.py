@@ -97,7 +97,7 @@ def test_parts_grow_as_the_file_does(store: MemoryObjectStore) -> None:
     ],
 )
 def test_settings_out_of_bounds_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(InvalidInputError, match="is not between") as caught:
+    with pytest.raises(InvalidInputError, match="is not a whole number from") as caught:
         UploadSettings(**wrong)  # type: ignore[arg-type]
     assert caught.value.code == "BAD_OPTION"
 

@@ -1,9 +1,12 @@
 """What a program can name: one vocabulary, all of it importable, and checked by its types."""
 
+import ast
 import inspect
+import io
 import re
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +18,14 @@ import s3commit.spark
 from docs import gather, reference
 from s3commit.cli.app import app
 from s3commit.core.model.errors import S3CommitError
+from s3commit.writer.job import Job
 from s3commit.writer.options import KEYWORDS
 from tests.guide import run_examples
 from tests.lake import Lake
 from tests.servers import ran
 
 ROOT = Path(__file__).parents[2]
+OPTIONS = ROOT / "layers" / "s3commit" / "python" / "s3commit" / "writer" / "options.py"
 MISUSE = Path(__file__).with_name("misuse.py")
 PLACES = (s3commit, s3commit.spark)
 PUBLIC = {name: getattr(place, name) for place in PLACES for name in place.__all__}
@@ -100,9 +105,56 @@ def test_a_docstring_says_all_arguments_in_one_style_and_has_an_example(name: st
         given = {*re.findall(r"^    (\w+):", said.get("Args", ""), re.MULTILINE)}
         assert given <= taken, where
         assert not given or "Returns" in said, where
-        if "keywords that are not below are those of" in prose:
-            taken -= KEYWORDS
         assert taken <= given | {*re.findall(r"``(\w+)``", prose)}, where
+
+
+def test_a_keyword_has_one_text_in_the_docstring_of_each_function() -> None:
+    """But for its default and what only the one does, which stand behind it: editors show these."""
+    said: dict[str, set[str]] = {}
+    for call in (*WRITES, s3commit.undo):
+        given = parts(inspect.getdoc(call) or "")["Args"]
+        for name, text in re.findall(r"^    (\w+): (.*(?:\n     .*)*)", given, re.MULTILINE):
+            first = re.split(r"; by default|\. |\.$", " ".join(text.split()))[0]
+            said.setdefault(name, set()).add(first)
+        assert {*inspect.signature(call).parameters} <= {*said}, call
+    assert {name: texts for name, texts in said.items() if len(texts) > 1} == {}
+
+
+def documented(source: str) -> set[str]:
+    """``class.name`` of each assignment with a text behind it, as editors find them."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        body, where = getattr(node, "body", []), getattr(node, "name", "")
+        for one, text in pairwise(body if isinstance(body, list) else []):
+            if isinstance(text, ast.Expr) and isinstance(one, ast.Assign | ast.AnnAssign):
+                target = one.target if isinstance(one, ast.AnnAssign) else one.targets[0]
+                found.add(f"{where}.{ast.unparse(target).removeprefix('self.')}".lstrip("."))
+    return found
+
+
+INHERITED = {*dir(io.BufferedIOBase), *dir(OSError)}
+CORE = {"JobDirectory", "PendingFile"}  # documents: their docstrings say all that needs a word
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name != "__version__"])
+def test_what_is_completed_has_a_docstring(name: str, job: Job) -> None:
+    """Of an alias, of fields, and of what a job, its tasks and its files have."""
+    one = PUBLIC[name]
+    source = Path(sys.modules[one.__module__].__file__ or "") if inspect.isclass(one) else OPTIONS
+    texts = documented(source.read_text())
+    if not (inspect.isclass(one) or callable(one)):
+        assert name in texts
+    task = job.task("0")
+    made: dict[str, Any] = {"Job": job, "Task": task, "PendingUpload": task.open("a")}
+    shown = made.get(name, one)
+    if not inspect.isclass(one) or name in CORE:
+        return
+    for each in {*dir(shown), *getattr(one, "__dataclass_fields__", ())} - INHERITED:
+        member = inspect.getattr_static(one, each, None)
+        method = inspect.isroutine(member) or isinstance(member, property)
+        prose = any(f"``{each}``" in (kind.__doc__ or "") for kind in one.__mro__)
+        known = texts & {f"{name}.{each}", f"__init__.{each}"} or (method and member.__doc__)
+        assert each[0] == "_" or prose or known, f"{name}.{each}"
 
 
 @pytest.mark.parametrize("name", [name for name in s3commit.__all__ if name != "__version__"])
@@ -148,7 +200,8 @@ def test_the_reference_is_what_the_docstrings_say_and_the_site_has_every_name_on
 
 
 def test_lazy_names_are_there_and_listed() -> None:
-    assert {*s3commit.__all__} <= {*dir(s3commit)}
+    assert {*s3commit.__all__} == {*dir(s3commit)} - {"spark"}
+    assert {*s3commit.spark.__all__} == {*dir(s3commit.spark)}
     assert all(getattr(s3commit, name) is not None for name in s3commit.__all__)
     with pytest.raises(AttributeError, match="no attribute 'opne_job'"):
         getattr(s3commit, "opne_job")  # noqa: B009

@@ -1,7 +1,7 @@
 """`write_table`: what each library's frame has is what readers find."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from datetime import date, timedelta
 from functools import partial
@@ -103,6 +103,18 @@ def test_times_are_those_that_every_reader_has_and_lose_nothing_in_silence(lake:
     assert (len(lake.visible("t/part")), lake.open_uploads()) == (1, [])
 
 
+def test_rows_that_cannot_be_read_abort_the_job_in_one_line(lake: Lake) -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from TABLE.to_batches()
+        raise KeyError("no")
+
+    reader = pa.RecordBatchReader.from_batches(TABLE.schema, batches())
+    with pytest.raises(InvalidInputError, match=r"no.* The job is aborted; none of its") as caught:
+        s3commit.write_table(reader, f"s3://{lake.bucket}/t/")
+    assert "\n" not in caught.value.message
+    assert lake.visible() == lake.open_uploads() == []
+
+
 @pytest.mark.parametrize("columns", [(), "hot"])
 def test_a_batch_without_rows_is_a_table_without_rows(lake: Lake, columns: Any) -> None:
     empty = pa.RecordBatchReader.from_batches(
@@ -133,6 +145,11 @@ def test_a_batch_without_rows_is_a_table_without_rows(lake: Lake, columns: Any) 
             (),
             r"has the type large_list<.*duration\[us\]>, .* a duration",
         ),
+        *(
+            (pa.table({"t": pa.nulls(1, kind)}), (), "'t' has the type time.* a time to text")
+            for kind in (pa.time32("s"), pa.time64("us"), pa.time64("ns"))
+        ),
+        (duckdb.sql("select error('no') as a"), (), "cannot be read as Arrow: .*no"),
         (pa.table({"": [1]}), (), "'' needs a name"),
         (pa.table({"s": [{"a": 1, "A": 2}]}), (), "'a' exists twice"),
         (pd.DataFrame({"a": [1, 2, 1]}).query("a == 1"), (), "index of pandas without a name"),

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from s3commit.aws.clients import Encryption
     from s3commit.core.documents.pendingset import PendingFile
     from s3commit.core.documents.request_json import CountedAttempt
-    from s3commit.core.documents.result_json import JobResult
     from s3commit.core.formats.layout import JobDirectory
     from s3commit.core.model.errors import (
         AccessError,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__", "open_job", "undo", "write_table"]
 __all__ += ["Job", "JobDirectory", "PendingUpload", "Task"]
-__all__ += ["AbortAnswer", "CommitResult", "CountedAttempt", "JobResult", "PendingFile"]
+__all__ += ["AbortAnswer", "CommitResult", "CountedAttempt", "PendingFile"]
 __all__ += ["ArrowStream", "Compression", "Encryption", "Mode", "OverwriteMode"]
 __all__ += ["PartSizes", "UploadSettings"]
 __all__ += ["AccessError", "InvalidInputError", "JobFailedError", "JobRefusedError"]
@@ -52,7 +51,6 @@ _HOMES = {
     "aws.clients": ("Encryption",),
     "core.formats.layout": ("JobDirectory",),
     "core.documents.request_json": ("CountedAttempt",),
-    "core.documents.result_json": ("JobResult",),
     "core.documents.pendingset": ("PendingFile",),
     "writer.commit_result": ("CommitResult", "WrongPythonError"),
     "writer.job": ("Job",),
@@ -78,4 +76,4 @@ if not TYPE_CHECKING:  # a type checker would believe every name
         return getattr(import_module(f"{__name__}.{home}"), name)
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted({"spark", *__all__} & {*globals()} | {*__all__})

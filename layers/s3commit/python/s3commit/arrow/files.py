@@ -199,12 +199,14 @@ def write_rows(
     rows: Iterable[tuple[str, pa.RecordBatch]],
     options: Options,
     schema_of: Callable[[pa.Schema | None], pa.Schema],
+    *,
+    keeps_schema: bool = True,
 ) -> int:
     """Write ``rows``, each with its directory, as sealed files of ``task``; return how many rows.
 
     ``schema_of`` gives the schema of files for that of the first rows, or for None without rows.
     Without partition columns task 0 writes a file also if it has no rows, as Spark's own writers
-    do: a table without rows is read back with its schema.
+    do: a table without rows is read back with its schema, if the job ``keeps_schema``.
     """
     files: TaskFiles | None = None
 
@@ -223,7 +225,7 @@ def write_rows(
             if some.num_rows:
                 files = files or start(some.schema)
                 files.append(directory, some)
-        if number == 0 and not options.partition_by and files is None:
+        if keeps_schema and number == 0 and not options.partition_by and files is None:
             files = start(None)
             files.opened("")
         if files is None:

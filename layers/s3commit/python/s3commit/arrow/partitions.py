@@ -19,6 +19,7 @@ from s3commit.writer.place import NULL_PARTITION, escape
 
 # The name that pandas gives an index without one that is not a plain count, as after a filter.
 _INDEX: Final = re.compile(r"__index_level_\d+__")
+_ABORTED: Final = "The job is aborted; none of its files becomes visible"
 
 
 def directory(names: Sequence[str], texts: Sequence[str]) -> str:
@@ -81,16 +82,22 @@ def stream(table: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """
     try:
         reader = pa.RecordBatchReader.from_stream(table)
-    except (pa.ArrowException, NotImplementedError, TypeError, ValueError) as error:  # pandas' too
+    except Exception as error:  # of whatever library the table is of
         raise _bad_schema(f"the table cannot be read as Arrow: {_line(error)}") from error
     schema = pa.schema([field.with_type(_storable(field.type)) for field in reader.schema])
     for given, field in zip(reader.schema, schema, strict=True):  # names may be there twice
         _stored(pa.nulls(0, given.type), field, "")
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for batch in reader:
+        while True:
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                return
+            except Exception as error:
+                raise _bad_schema(f"the rows cannot be read: {_line(error)}", _ABORTED) from error
             columns = [
-                _stored(column, field, "The job is aborted; none of its files becomes visible")
+                _stored(column, field, _ABORTED)
                 for column, field in zip(batch.columns, schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -122,7 +129,7 @@ def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     index = [name for name in schema.names if _INDEX.fullmatch(name)]
     unlike = [field for field in schema if _loses_its_type(field.type)]
     kind = unlike[0].type if unlike else None
-    cure = "give it one" if kind == pa.null() else "cast it, a duration to a number"
+    cure = "give it one" if kind == pa.null() else "cast it, a duration to a number, a time to text"
     missing = [name for name in names if name not in schema.names]
     odd = [name for name in names if name not in missing and not _makes_names(schema, name)]
     for wrong, why in (
@@ -131,7 +138,7 @@ def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
         (index, "is an index of pandas without a name: call reset_index(drop=True), or name it"),
         (
             [field.name for field in unlike],
-            f"has the type {kind}, which readers do not get back: {cure}",
+            f"has the type {kind}, which not every reader gets back: {cure}",
         ),
         (missing, "of partition_by is not in the table"),
         ([name for name in names if names.count(name) > 1], "is in partition_by twice"),
@@ -168,8 +175,8 @@ def _inside(kind: pa.DataType) -> list[pa.Field]:
 
 
 def _loses_its_type(kind: pa.DataType) -> bool:
-    """A duration's unit is in no Parquet type; that of no values is one that Spark refuses."""
-    if types.is_duration(kind) or types.is_null(kind):
+    """A duration's unit is in no Parquet type; Spark refuses those of no values and of times."""
+    if types.is_duration(kind) or types.is_null(kind) or types.is_time(kind):
         return True
     return any(_loses_its_type(field.type) for field in _inside(kind))
 

@@ -20,6 +20,7 @@ from s3commit.writer.options import (
     refused,
 )
 from s3commit.writer.start import DEFAULT_CLIENT
+from s3commit.writer.strays import refusing_strays
 from s3commit.writer.table_write import begin, commit, earlier_result, look_only
 from s3commit.writer.transfer import UploadSettings
 
@@ -40,9 +41,10 @@ class ArrowStream(Protocol):
         """The rows, as a capsule."""
 
 
-def write_table(  # noqa: D417 - the others are those of write
+@refusing_strays
+def write_table(
     table: ArrowStream,
-    destination: str,
+    path: str,
     *,
     mode: Mode = "error",
     partition_by: str | Sequence[str] | None = None,
@@ -64,20 +66,33 @@ def write_table(  # noqa: D417 - the others are those of write
     """Write a table as Parquet, in one job of this process; return once it is committed.
 
     With ``partition_by`` this process holds the rows in memory, to write directory by directory;
-    else they go through it. All keywords that are not below are those of `s3commit.spark.write`.
+    else they go through it.
 
     Args:
         table: a frame of pandas (from 2.2) or polars, a table or reader of pyarrow, a relation of
             DuckDB, or whatever else has ``__arrow_c_stream__``. Make a reader again for another
             try: a call consumes it, also one that fails.
-        destination: the directory, ``s3://bucket/prefix/``.
-        mode: ``error`` (the default) refuses if files are there; ``append``; ``overwrite`` removes
-            them once all new ones are visible.
-        partition_by: the columns for the directories, a name or several: texts, whole numbers,
+        path: the directory, ``s3://bucket/prefix/``.
+        mode: ``error`` refuses if files are there; ``append``; ``overwrite`` removes them once all
+            new ones are visible.
+        partition_by: the columns for the directories, a name or several. Of texts, whole numbers,
             dates or booleans.
-        partition_overwrite_mode: ``static`` (the default), all of the destination, or ``dynamic``,
-            the partitions that the table has.
-        dry_run: write nothing and read no row.
+        partition_overwrite_mode: ``static``, all of the destination, or ``dynamic``, the partitions
+            that the job writes; by default ``static``.
+        idempotency_key: of the jobs with one key at one destination at most one is committed.
+        min_rows: the least number of rows that the job must have to be committed.
+        max_rows: the largest number of rows.
+        min_files: the least number of files.
+        commit_timeout: seconds to wait for the outcome; by default 75 minutes.
+        compression: of the columns; by default ``snappy``.
+        max_records_per_file: rows of a file at most, 0 for no limit; by default 0.
+        check_partitions: False adds files also where those that stay have other partition columns.
+        check_names: False allows names that some readers skip (docs/guide/refused_writes.md).
+        check_schema: False adds files also where the newest has other types
+            (docs/guide/refused_writes.md).
+        uploads: sizes of parts and threads of each task.
+        encryption: of the objects; by default the bucket's.
+        dry_run: write nothing, only check. No row is read.
 
     Returns:
         A `CommitResult`: the job's id, its files and rows.
@@ -93,7 +108,7 @@ def write_table(  # noqa: D417 - the others are those of write
     """
     keywords = keywords_of(locals())
     with nothing_written():
-        options = for_a_table(make_options(destination, **keywords))
+        options = for_a_table(make_options(path, **keywords))
         options = replace(options, scope=options.scope_in(None))
         check_versions("pyarrow")
         from s3commit.arrow.files import write_rows  # noqa: PLC0415

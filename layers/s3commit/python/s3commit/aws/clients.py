@@ -117,8 +117,6 @@ def _moment(text: Any) -> datetime:
 class Encryption:
     """How objects are encrypted where the bucket's own default is not meant.
 
-    ``algorithm`` is ``AES256``, ``aws:kms`` or ``aws:kms:dsse``; ``key_id`` a KMS key's id or ARN.
-
     Examples:
         >>> lock = s3commit.Encryption("aws:kms", "alias/lake", bucket_key=True)
         >>> s3commit.write_table(frame, "s3://lake/locked/", encryption=lock).files
@@ -126,8 +124,11 @@ class Encryption:
     """
 
     algorithm: str
+    """``AES256``, ``aws:kms`` or ``aws:kms:dsse``."""
     key_id: str | None = None
+    """A KMS key's id or ARN."""
     bucket_key: bool | None = None
+    """True if a key of the bucket is to spare S3 most requests to KMS."""
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of PutObject and CreateMultipartUpload."""

@@ -62,7 +62,7 @@ class Rehearsal:
         """Another program writes into what is the pipeline's: an execution fails immediately."""
         self._commit()  # into an empty ledger, which would first be healed by what is spoilt
         job, counted = self._open(str(uuid.uuid4()))
-        self._put(job.directory.key_note(key_digest(str(job.spec.idempotency_key))))
+        self._put(job.directory.key_note(key_digest(str(job._spec.idempotency_key))))
         self._request((job, counted))
 
     def kill(self, name: str, jobs: int) -> None:

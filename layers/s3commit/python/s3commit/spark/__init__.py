@@ -5,3 +5,7 @@ from s3commit.spark.frame_write import batch_writer, write
 from s3commit.writer.commit_result import CommitResult, WrongPythonError
 
 __all__ = ["CommitResult", "WrongPythonError", "batch_writer", "read", "write"]
+
+
+def __dir__() -> list[str]:
+    return __all__

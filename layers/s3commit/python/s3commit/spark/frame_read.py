@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
-from s3commit.writer.options import refused
+from s3commit.writer.options import bad, nothing_written, refused
+from s3commit.writer.strays import refusing_strays
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 # Hadoop's errors for a scheme for which it has no class, or no name of one.
-_NO_FILE_SYSTEM: Final = ("FileSystem not found", "No FileSystem for scheme")
+_NO_FILE_SYSTEM: Final = re.compile("FileSystem not found|No FileSystem for scheme")
 
 
+@refusing_strays
 def read(
     spark: SparkSession,
     path: str,
@@ -50,23 +54,29 @@ def read(
         >>> read(spark, "s3://lake/orders/", job_id=result.job_id).count()
         3
     """
-    if isinstance(spark, str) or hasattr(path, "newSession"):
-        raise refused("the session comes first: read(spark, path)")
-    destination = parse_destination(path)
+    with nothing_written():
+        if not hasattr(spark, "createDataFrame"):
+            raise refused("the session comes first: read(spark, path)")
+        if not isinstance(options, Mapping | None):
+            raise bad("options", options, "a mapping, such as {'mergeSchema': True}")
+        destination = parse_destination(path)
+        where = None if job_id is None else JobDirectory(destination, check_job_id(job_id))
+    given = {str(name): value for name, value in (options or {}).items()}
     bucket = destination.bucket
-    reader = spark.read.format(format).options(**(options or {}))
+    reader = spark.read.format(format).options(**given)
     if schema is not None:
         reader = reader.schema(schema)
     paths = [_uri(scheme, bucket, destination.prefix)]
-    if job_id is not None:
-        keys = _files_of(JobDirectory(destination, check_job_id(job_id)))
+    if where is not None:
+        keys = _files_of(where)
         # Keys may have the characters of a pattern.
         reader = reader.option("__globPaths__", "false").option("basePath", paths[0])
         paths = [_uri(scheme, bucket, key) for key in keys]
     try:
+        _find_class(spark, paths[0], given)
         return reader.load(paths)
     except Exception as error:
-        if any(text in str(error) for text in _NO_FILE_SYSTEM):
+        if _NO_FILE_SYSTEM.search(str(error)):
             raise InvalidInputError(
                 f"Spark has no file system for {scheme}://: start the session with"
                 f" spark.jars.packages=org.apache.hadoop:hadoop-aws:{_hadoop(spark)}, or give the"
@@ -74,6 +84,20 @@ def read(
                 code="NO_FILE_SYSTEM",
             ) from None  # its 170 lines of Java say no more
         raise
+
+
+def _find_class(spark: SparkSession, uri: str, options: Mapping[str, Any]) -> None:
+    """Have Hadoop refuse a scheme without a class, if it can be asked: Spark would log 90 lines."""
+    try:
+        java: Any = spark.sparkContext._jvm
+        files = java.org.apache.hadoop.fs.FileSystem
+        settings: Any = spark._jsparkSession.sessionState().newHadoopConf()
+        for name, value in options.items():
+            settings.set(name, str(value))
+        files.getFileSystemClass(urlsplit(uri).scheme or "file", settings)
+    except Exception as error:
+        if _NO_FILE_SYSTEM.search(str(error)):
+            raise
 
 
 def _hadoop(spark: SparkSession) -> str:

@@ -25,6 +25,7 @@ from s3commit.writer.options import (
     nothing_written,
     refused,
 )
+from s3commit.writer.strays import refusing_strays
 from s3commit.writer.transfer import UploadSettings
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _CLIENT: Final = "s3commit-spark"
 _QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
 
 
+@refusing_strays
 def write(
     df: DataFrame,
     path: str,
@@ -65,34 +67,30 @@ def write(
     Args:
         df: a DataFrame of Spark, classic or Connect.
         path: the directory, ``s3://bucket/prefix/``.
-        mode: as in Spark's ``DataFrameWriter``. ``error`` (the default) refuses if files are there,
-            before the first task and once more at the decision; ``append`` adds files;
-            ``overwrite`` removes the existing ones once all new ones are visible.
-        partition_by: the columns for the directories: a name or several. Spark sorts each task's
+        mode: ``error`` refuses if files are there; ``append``; ``overwrite`` removes them once all
+            new ones are visible.
+        partition_by: the columns for the directories, a name or several. Spark sorts each task's
             rows by them.
-        partition_overwrite_mode: ``static``, all of the destination, or ``dynamic``, the
-            partitions that the job writes; by default as the session says.
-        idempotency_key: only the first job with a given key at one destination adds data. No task
-            runs once it is committed.
-        min_rows: the smallest number of rows with which the job is committed.
+        partition_overwrite_mode: ``static``, all of the destination, or ``dynamic``, the partitions
+            that the job writes; by default as the session says.
+        idempotency_key: of the jobs with one key at one destination at most one is committed. No
+            task runs if one was.
+        min_rows: the least number of rows that the job must have to be committed.
         max_rows: the largest number of rows.
-        min_files: the smallest number of files.
-        commit_timeout: seconds to wait for the outcome; 75 minutes by default.
-        compression: by default the session's, else ``snappy``; ``lz4`` is Parquet's ``LZ4_RAW``.
-        max_records_per_file: rows, 0 for no limit; by default as the session says.
+        min_files: the least number of files.
+        commit_timeout: seconds to wait for the outcome; by default 75 minutes.
+        compression: of the columns; by default the session's, else ``snappy``.
+        max_records_per_file: rows of a file at most, 0 for no limit; by default the session's.
         check_partitions: False adds files also where those that stay have other partition columns.
-        check_names: False allows names that some readers skip, as of a column ``_day``
+        check_names: False allows names that some readers skip (docs/guide/refused_writes.md).
+        check_schema: False adds files also where the newest has other types
             (docs/guide/refused_writes.md).
-        check_schema: False adds files also where the newest of those that stay has another type for
-            a column, or spells it in another case, so that not every reader could read both
-            (docs/guide/refused_writes.md). A file that can't be read, is encrypted or is not
-            Parquet is not compared, nor are two first writes at the same time with each other.
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
-        progress: show files and rows as tasks end, on standard error; by default in a terminal or
-            a notebook alone (not with Spark Connect).
-        dry_run: write nothing and run no task. Options, schema, rights, pipeline and place are
-            checked, and `CommitResult.replaced` counts what an overwrite would remove at most.
+        progress: show files and rows as tasks end, on standard error; by default in a terminal or a
+            notebook alone (not with Spark Connect).
+        dry_run: write nothing, only check. No task runs. `CommitResult.replaced` counts what an
+            overwrite would remove at most.
 
     Returns:
         A `CommitResult`: the job's id, its files and rows.
@@ -122,7 +120,8 @@ def write(
     return result
 
 
-def batch_writer(  # noqa: D417 - the others are those of write
+@refusing_strays
+def batch_writer(
     path: str,
     *,
     query: str | None = None,
@@ -146,16 +145,31 @@ def batch_writer(  # noqa: D417 - the others are those of write
 
     Spark repeats a batch if it can't know that it was written. The idempotency key is
     therefore ``query`` and the batch's number. A batch without rows is not written if ``mode`` is
-    ``append`` and no condition has to judge it. All keywords that are not below are those of
-    `write`.
+    ``append`` and no condition has to judge it.
 
     Args:
         path: the directory, ``s3://bucket/prefix/``.
         query: a name that stays the same when the stream is restarted; by default the query's id,
             which its checkpoint keeps. Spark Connect does not show it: there ``query`` is needed.
-        mode: ``append`` is the default.
-        dry_run: check the first batch as `write` does, write nothing, and end the query by an
-            `S3CommitError` (``DRY_RUN``). Otherwise Spark would record the batch as written.
+        mode: ``error`` refuses if files are there; ``append``; ``overwrite`` removes them once all
+            new ones are visible.
+        partition_by: the columns for the directories, a name or several.
+        partition_overwrite_mode: ``static``, all of the destination, or ``dynamic``, the partitions
+            that the job writes; by default as the session says.
+        min_rows: the least number of rows that the job must have to be committed.
+        max_rows: the largest number of rows.
+        min_files: the least number of files.
+        commit_timeout: seconds to wait for the outcome; by default 75 minutes.
+        compression: of the columns; by default the session's, else ``snappy``.
+        max_records_per_file: rows of a file at most, 0 for no limit; by default the session's.
+        check_partitions: False adds files also where those that stay have other partition columns.
+        check_names: False allows names that some readers skip (docs/guide/refused_writes.md).
+        check_schema: False adds files also where the newest has other types
+            (docs/guide/refused_writes.md).
+        uploads: sizes of parts and threads of each task.
+        encryption: of the objects; by default the session's, else the bucket's.
+        dry_run: write nothing, only check. The first batch ends the query by an `S3CommitError`
+            (``DRY_RUN``). Otherwise Spark would record it as written.
 
     Returns:
         The function. It raises as `write`, which ends the query; restarted, it repeats the batch.
@@ -215,7 +229,7 @@ def _parsed(path: str, keywords: Mapping[str, Any]) -> Options:
 def _write(
     df: DataFrame, options: Options, *, rows_needed: bool = False, progress: bool | None = False
 ) -> CommitResult | None:
-    """Write; with ``rows_needed`` a job that would change nothing is aborted, and None returned."""
+    """Write; with ``rows_needed`` a job that would change nothing leaves no trace: None."""
     from s3commit.spark.tasks import SparkJob, run  # noqa: PLC0415
     from s3commit.writer.table_write import begin, commit, earlier_result  # noqa: PLC0415
 
@@ -228,12 +242,13 @@ def _write(
             begun = begin(options, like, _CLIENT, who)
     if result is None:  # otherwise no task has to run
         with begun as job:  # aborts the job in an error
-            with shown(tally):
-                messages = run(df, SparkJob(job, options, schema, tally))
-            rows = sum(count for _, count in messages)
             is_append = options.conflict is Conflict.APPEND
-            if rows_needed and not rows and is_append and not options.conditions:
-                job.abort("the batch has no rows")
+            may_drop = rows_needed and is_append and not options.conditions
+            with shown(tally):
+                messages = run(df, SparkJob(job, options, schema, tally, not may_drop))
+            rows = sum(count for _, count in messages)
+            if may_drop and not rows:
+                job._drop("the batch has no rows")
                 return None
             result = commit(job, [attempt for attempt, _ in messages], rows)
     _refresh_cached(df, options.destination)

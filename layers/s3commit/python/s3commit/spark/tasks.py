@@ -11,6 +11,7 @@ import functools
 import gc
 import pickle
 import re
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -51,6 +52,7 @@ class SparkJob:
     options: Options
     schema: WriteSchema
     tally: Accumulator[Tally] | None = None
+    keeps_schema: bool = True
 
     def write(self, batches: Iterator[pa.RecordBatch], partition: int, attempt: int) -> TaskMessage:
         """Write one partition's rows; runs in an executor's Python worker.
@@ -59,10 +61,11 @@ class SparkJob:
         attempt's uploads and reaches Spark, which tries the task again.
         """
         # Spark counts attempts per application; a second run of the job counts again.
-        task = self.job.task(f"{partition:05d}", f"{attempt}-{self.job.environment.new_id()}")
+        task = self.job.task(f"{partition:05d}", f"{attempt}-{uuid.uuid4()}")
         try:
             found = _data(batches, self.schema)
-            rows = write_rows(task, partition, found, self.options, self.schema.of_files)
+            of_files, keeps = self.schema.of_files, self.keeps_schema
+            rows = write_rows(task, partition, found, self.options, of_files, keeps_schema=keeps)
             counted = task.finish()
         except BaseException:
             for error in task.abort():

@@ -2,8 +2,9 @@
 
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import Final
+from typing import Any, Final
 
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import S3CommitError
 
 # The least release, and where to get one.
@@ -25,30 +26,38 @@ class WrongPythonError(S3CommitError):
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """The result of a committed write. All values are plain: ``dataclasses.asdict`` of it is JSON.
+    """The result of a committed job. All values are plain: ``dataclasses.asdict`` of it is JSON."""
 
-    ``replaced`` counts the older files that were removed. ``manifest`` is the list of the
-    committed files. ``already_committed``: an earlier job with the same idempotency key has
-    committed the data, this one added nothing, and ``job_id`` and ``manifest`` are the earlier's.
-    ``dry_run``: nothing was written, there is no job, and ``replaced`` counts the files that an
-    overwrite would remove at most.
-    """
-
-    destination: str
+    path: str
+    """The directory, ``s3://bucket/prefix/``."""
     job_id: str = ""
+    """The job's id; of a dry run none."""
     files: int = 0
+    """How many files were committed."""
     rows: int = 0
+    """The rows in them; 0 if they were not counted."""
     bytes: int = 0
+    """The size of all of them."""
     replaced: int = 0
+    """How many older files were removed; of a dry run, how many at most an overwrite would."""
     manifest: str = ""
+    """The URI of the list of the committed files."""
     already_committed: bool = False
+    """An earlier job with the key, whose ``job_id`` this is, has the data; none was added."""
     dry_run: bool = False
+    """Nothing was written, and there is no job."""
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""
         cells = ((name, str(value)) for name, value in asdict(self).items())
         rows = (f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in cells)
         return f"<table>{''.join(rows)}</table>"
+
+
+def result_at(directory: JobDirectory, **counts: Any) -> CommitResult:
+    """The result of the job there."""
+    listed = f"s3://{directory.bucket}/{directory.commits}"
+    return CommitResult(directory.destination.uri, directory.job_id, manifest=listed, **counts)
 
 
 def check_versions(*packages: str) -> None:

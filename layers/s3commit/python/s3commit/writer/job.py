@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -13,8 +14,10 @@ from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, 
 from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import digest
-from s3commit.core.model.errors import InvalidInputError, S3CommitError
+from s3commit.core.jobs.idempotency import hinted_job
+from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
 from s3commit.core.ports.objects import WriterStore
+from s3commit.writer.commit_result import CommitResult, result_at
 from s3commit.writer.connect import shared_store
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
 from s3commit.writer.requests import (
@@ -42,27 +45,27 @@ class Job:
     configuration, and send back what `Task.finish` returns.
     """
 
-    spec: JobSpec
-    settings: UploadSettings = field(default_factory=UploadSettings)
-    encryption: Encryption | None = None
-    environment: Environment = field(default_factory=Environment)
+    _spec: JobSpec
+    _settings: UploadSettings = field(default_factory=UploadSettings)
+    _encryption: Encryption | None = None
+    _environment: Environment = field(default_factory=Environment)
     _store: WriterStore | None = field(default=None, repr=False, compare=False)
     _process: int = field(default_factory=os.getpid, repr=False, compare=False)
     _asked: bool = field(default=False, repr=False, compare=False)
     _tasks: list[Task] = field(default_factory=list, repr=False, compare=False)  # of this process
-    commit_timeout: float = DEFAULT_COMMIT_TIMEOUT  # seconds
-    check_names: bool = True
-    key: str | None = field(default=None, repr=False)  # as it was given: S3 sees its digest
+    _check_names: bool = True
+    commit_timeout: float = DEFAULT_COMMIT_TIMEOUT
+    """Seconds that `commit` waits for the outcome."""
 
     @property
     def job_id(self) -> str:
         """The job's id."""
-        return self.spec.job_id
+        return self._spec.job_id
 
     @property
     def directory(self) -> JobDirectory:
         """The directory of the job's own objects."""
-        return JobDirectory(self.spec.destination, self.spec.job_id)
+        return JobDirectory(self._spec.destination, self._spec.job_id)
 
     def task(
         self, task_id: str, attempt_id: str | None = None, *, task_count: int | None = None
@@ -84,19 +87,19 @@ class Job:
         task = Task(
             self.directory,
             task_id,
-            self.environment.new_id() if attempt_id is None else attempt_id,
+            self._environment.new_id() if attempt_id is None else attempt_id,
             self._connected(),
-            settings=self.settings,
-            encryption=self.encryption,
+            settings=self._settings,
+            encryption=self._encryption,
             task_count=task_count,
-            check_names=self.check_names,
+            check_names=self._check_names,
         )
         self._tasks.append(task)
         return task
 
     def commit(
         self, attempts: Iterable[CountedAttempt | None], *, leave_out: bool = False
-    ) -> JobResult:
+    ) -> CommitResult:
         """Request the commit of exactly these attempts and wait for the outcome.
 
         May be called again with the same attempts. The commit continues after any end of the
@@ -111,7 +114,7 @@ class Job:
 
         Returns:
             The result if the job is committed, also if it adds nothing since another job with the
-            same idempotency key has been (`JobResult.already_committed`; its error names that job).
+            same idempotency key has been (`CommitResult.already_committed`).
 
         Raises:
             InvalidInputError: ``LEFT_OUT``, ``BAD_OPTION``. Nothing was requested.
@@ -120,12 +123,26 @@ class Job:
             PreconditionError: another commit was requested first (``OTHER_REQUEST``).
             OutcomeUnknownError: after ``commit_timeout``. The job may be committed, also later.
         """
+        result = self._ended(attempts, leave_out=leave_out)
+        if result.error is not None:  # the data was there, or a person committed without lists
+            say(result.error.message)
+        if not result.already_committed:
+            return committed(self.directory, result)
+        place, key = self.directory.destination, self._spec.idempotency_key or ""
+        first = hinted_job(self._connected(), place, key, needs_files=False)
+        return result_at(first or self.directory, already_committed=True)
+
+    def _ended(
+        self, attempts: Iterable[CountedAttempt | None], *, leave_out: bool = False
+    ) -> JobResult:
+        """As `commit`, but with the whole result."""
         counted = _chosen(attempts)
         if not leave_out:
             _refuse_left_out(self._tasks, counted)
-        request = CommitRequest(self.job_id, counted, job_sha256=digest(JOB_JSON.encode(self.spec)))
+        sha256 = digest(JOB_JSON.encode(self._spec))
+        request = CommitRequest(self.job_id, counted, job_sha256=sha256)
         self._asked = True  # from here on: a request that was never made leaves the job to abort
-        store, patience = self._connected(), Patience(self.environment, self.commit_timeout)
+        store, patience = self._connected(), Patience(self._environment, self.commit_timeout)
         with saying_that_it_goes_on(self.directory):
             request_commit(store, self.directory, request, patience)
             result = wait_for_result(store, self.directory, patience)
@@ -133,9 +150,19 @@ class Job:
 
     def abort(self, reason: str) -> AbortAnswer:
         """Request the abort, for a ``reason`` that people read; never stops a requested commit."""
-        answer = request_abort(self._connected(), self.directory, reason)
+        answer = request_abort(self._connected(), self.directory, str(reason))
         self._asked = True
         return answer
+
+    def _drop(self, reason: str) -> None:
+        """Remove the job, if it has no manifest and the rights permit it; else abort it."""
+        store, place = self._connected(), self.directory
+        with suppress(AccessError):
+            if [one.key for one in store.list(place.bucket, place.prefix)] == [place.job]:
+                store.delete(place.bucket, place.job)
+                self._asked = True
+                return
+        self.abort(reason)
 
     def __enter__(self) -> Self:
         return self
@@ -153,7 +180,7 @@ class Job:
         elif not self._asked:
             self.abort("the program ended without a commit")
             say(
-                f"job {self.job_id} at {self.spec.destination.uri} ended without commit(), so its"
+                f"job {self.job_id} at {self._spec.destination.uri} ended without commit(), so its"
                 " files were discarded. To keep them, call job.commit([...]) with the result of"
                 " each task.finish()"
             )
@@ -163,8 +190,14 @@ class Job:
 
     def _connected(self) -> WriterStore:
         if self._store is None or self._process != os.getpid():  # a fork shares no connection
-            self._store, self._process = shared_store(self.encryption), os.getpid()
+            self._store, self._process = shared_store(self._encryption), os.getpid()
         return self._store
+
+
+def committed(directory: JobDirectory, result: JobResult) -> CommitResult:
+    """The result of a committed job as a program gets it."""
+    counts = {name: getattr(result, name) or 0 for name in ("files", "rows", "bytes", "replaced")}
+    return result_at(directory, **counts)
 
 
 def _chosen(attempts: Iterable[CountedAttempt | None]) -> tuple[CountedAttempt, ...]:

@@ -20,8 +20,11 @@ from s3commit.writer.transfer import UploadSettings
 DEFAULT_COMMIT_TIMEOUT: Final = MAX_WAIT_SECONDS + 900.0
 
 Mode = Literal["append", "error", "errorifexists", "overwrite"]
+"""How a job treats files that are there."""
 OverwriteMode = Literal["static", "dynamic"]
+"""Where files count: in all of the destination, or in the partitions that the job writes."""
 Compression = Literal["snappy", "zstd", "gzip", "lz4", "none"]
+"""Of the columns of a Parquet file; ``lz4`` is Parquet's ``LZ4_RAW``."""
 
 # As Spark's writer reads them; no job can do `ignore`.
 MODES: Final[Mapping[str, Conflict]] = {

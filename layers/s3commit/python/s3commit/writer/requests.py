@@ -42,13 +42,12 @@ ASK_AGAIN_AFTER: Final = 300.0  # and then after twice the time, and so on
 
 @dataclass(frozen=True, slots=True)
 class AbortAnswer:
-    """The answer of `Job.abort`.
-
-    ``accepted`` is False if a commit was requested first: it decides, or has; nothing was changed.
-    """
+    """The answer of `Job.abort`."""
 
     accepted: bool
+    """False if a commit was requested first: it decides, or has; nothing was changed."""
     message: str
+    """The state of the job, in words."""
 
 
 class Patience:

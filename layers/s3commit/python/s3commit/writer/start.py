@@ -27,6 +27,7 @@ from s3commit.writer.options import (
     nothing_written,
 )
 from s3commit.writer.place import check_place, refuse_files, side_by_side
+from s3commit.writer.strays import refusing_strays
 from s3commit.writer.system import Environment
 from s3commit.writer.transfer import UploadSettings
 from s3commit.writer.who import this_program
@@ -34,8 +35,9 @@ from s3commit.writer.who import this_program
 DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
 
 
+@refusing_strays
 def open_job(
-    destination: str,
+    path: str,
     *,
     mode: Mode = "append",
     partition_by: str | Sequence[str] | None = None,
@@ -53,25 +55,23 @@ def open_job(
     """Start a job: a few requests, before anything is written.
 
     Args:
-        destination: the directory that the job writes to, ``s3://bucket/prefix/``.
-        mode: ``append`` (the default); ``error`` refuses if files are there; ``overwrite`` removes
-            them once all new ones are visible.
-        partition_by: the columns of the paths that the tasks open, in order: a name or several.
-        partition_overwrite_mode: where files count for ``error`` and ``overwrite``: ``static`` (the
-            default), in all of the destination; ``dynamic``, in the directories that the job has.
-        idempotency_key: only the first job with a given key at one destination adds data.
-            ``_job.json`` has its digest.
-        min_rows: the smallest number of rows with which the job is committed; give each file's to
-            `Task.open`.
+        path: the directory, ``s3://bucket/prefix/``.
+        mode: ``error`` refuses if files are there; ``append``; ``overwrite`` removes them once all
+            new ones are visible.
+        partition_by: the columns for the directories, a name or several. In the order of the paths
+            that the tasks open; without any, partitions are not compared.
+        partition_overwrite_mode: ``static``, all of the destination, or ``dynamic``, the partitions
+            that the job writes; by default ``static``.
+        idempotency_key: of the jobs with one key at one destination at most one is committed.
+        min_rows: the least number of rows that the job must have to be committed. Give each file's
+            to `Task.open`.
         max_rows: the largest number of rows.
-        min_files: the smallest number of files.
+        min_files: the least number of files.
+        commit_timeout: seconds to wait for the outcome; by default 75 minutes.
         check_partitions: False adds files also where those that stay have other partition columns.
-            Without ``partition_by`` they are not compared.
-        check_names: False allows names that some readers skip, as of a column ``_day``
-            (docs/guide/refused_writes.md).
-        commit_timeout: seconds that `Job.commit` waits for the outcome; 75 minutes by default.
+        check_names: False allows names that some readers skip (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
-        encryption: of the objects; the bucket's own by default.
+        encryption: of the objects; by default the bucket's.
 
     Returns:
         The `Job`, whose tasks write the files.
@@ -94,7 +94,7 @@ def open_job(
     """
     keywords = keywords_of(locals())
     with nothing_written():
-        return start_job(make_options(destination, **keywords))
+        return start_job(make_options(path, **keywords))
 
 
 def start_job(
@@ -145,8 +145,7 @@ def start_job(
         environment,
         store,
         commit_timeout=options.commit_timeout,
-        check_names=options.check_names,
-        key=key,
+        _check_names=options.check_names,
     )
 
 

@@ -33,15 +33,13 @@ _LIVE = frozenset({_State.OPEN, _State.SEALED})
 
 
 class PendingUpload(io.BufferedIOBase):
-    """A writable binary file that stays invisible until its job is committed.
+    """A writable binary file (``mode``) that stays invisible until its job is committed.
 
     Made by `Task.open`, which starts the multipart upload: one request, then one a part, and no
     others. Written bytes are copied immediately and go to S3 as parts while more are written; they
     can neither be read back nor written over. Writes are safe from several threads. An error of a
     background part is raised by the next write or by `close`; the upload is then aborted. A
     ``with`` block that ends in an exception aborts the file instead of closing it.
-
-    ``rows`` may be set by the caller until the task is finished, and goes into the manifest.
     """
 
     mode: ClassVar[str] = "wb"
@@ -50,8 +48,9 @@ class PendingUpload(io.BufferedIOBase):
         self, store: WriterStore, target: Target, transfer: Transfer, rows: int | None = None
     ) -> None:
         super().__init__()
-        self.target = target
+        self._target = target
         self.rows = rows
+        """How many rows the file has, for the manifest; may be set until its task is finished."""
         self._store = store
         self._transfer = transfer
         self._state = _State.OPEN
@@ -68,7 +67,7 @@ class PendingUpload(io.BufferedIOBase):
     @property
     def name(self) -> str:
         """The URI of the file, as `open` gives a path."""
-        return self.target.uri
+        return self._target.uri
 
     @property
     def closed(self) -> bool:
@@ -95,7 +94,7 @@ class PendingUpload(io.BufferedIOBase):
         """The file as the manifest names it; `StreamClosedError` unless closed well."""
         if self._state is not _State.CLOSED:
             raise StreamClosedError(f"{self.name} is {self._state.name.lower()}: not a whole file")
-        target = self.target
+        target = self._target
         return PendingFile(
             bucket=target.bucket,
             key=target.key,
@@ -233,7 +232,7 @@ class PendingUpload(io.BufferedIOBase):
 
     def _send(self, number: int, body: memoryview) -> str:
         """Runs in a thread of the task."""
-        target = self.target
+        target = self._target
         with self._noting():
             if self._stopped.is_set():
                 raise S3CommitError(f"{self.name} was aborted", code="STREAM_ABORTED")
@@ -273,7 +272,7 @@ class PendingUpload(io.BufferedIOBase):
         self._buffer.discard()
         if self._upload_id:
             try:
-                self._store.abort_upload(self.target.bucket, self.target.key, self._upload_id)
+                self._store.abort_upload(self._target.bucket, self._target.key, self._upload_id)
             except Exception as error:
                 return error
         self._upload_id = ""

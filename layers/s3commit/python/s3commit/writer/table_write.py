@@ -18,7 +18,7 @@ from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import AccessError, JobFailedError
 from s3commit.core.model.locks import key_digest
 from s3commit.core.ports.objects import ListedObject
-from s3commit.writer.commit_result import CommitResult
+from s3commit.writer.commit_result import CommitResult, result_at
 from s3commit.writer.connect import check_pipeline, shared_client, shared_store
 from s3commit.writer.job import Job
 from s3commit.writer.options import NOT_EMPTY, WAY_OUT, Options
@@ -29,29 +29,17 @@ from s3commit.writer.target import DEFAULT_CONTENT_TYPE
 
 
 def earlier_result(options: Options) -> CommitResult | None:
-    """That of the job that has committed the data of the idempotency key, if one surely has."""
+    """That of the job that surely has the key's data, by the pipeline's hint: else that judges."""
     key = options.idempotency_key
-    earlier = earlier_job(options.destination, key and key_digest(key))
-    if earlier is None:
+    earlier = key and hinted_job(shared_store(None), options.destination, key_digest(key))
+    if not earlier:
         return None
     say(
         f"job {earlier.job_id} already committed the data for idempotency_key {key!r}; the rows of"
         " this write are not added. Corrected data needs another key, or s3commit undo before;"
         f" see: s3commit show {earlier.typed}"
     )
-    return _earlier(earlier)
-
-
-def earlier_job(
-    destination: Destination, digest: str | None, *, needs_files: bool = True
-) -> JobDirectory | None:
-    """By the pipeline's hint, which spares the program to write the data again.
-
-    Without one, or without its first file, the pipeline itself judges a second job with the key.
-    """
-    if digest is None:
-        return None
-    return hinted_job(shared_store(None), destination, digest, needs_files=needs_files)
+    return result_at(earlier, already_committed=True)
 
 
 # Compares the table's rows with a file that stays; raises `InvalidInputError`.
@@ -118,25 +106,12 @@ def commit(job: Job, attempts: Sequence[CountedAttempt | None], rows: int) -> Co
         if error.code != NOT_EMPTY:
             raise
         raise JobFailedError(f"{error.message}; {WAY_OUT}", code=NOT_EMPTY) from error
-    directory, spec = job.directory, job.spec
-    if result.already_committed and result.error is not None:
-        say(result.error.message)
-        first = earlier_job(spec.destination, spec.idempotency_key, needs_files=False)
-        return _earlier(first or directory)
-    if result.error is not None:  # committed without its lists, by a person
-        say(result.error.message)
+    if result.already_committed:
+        return result
     done = f"replaced {many(result.replaced, 'file')} with" if result.replaced else "committed"
     written = amount(result.files, result.bytes, rows)
-    say(f"{done} {written}; see: s3commit show {directory.typed}")
-    return CommitResult(
-        spec.destination.uri,
-        job.job_id,
-        result.files,
-        rows,
-        result.bytes,
-        result.replaced,
-        f"s3://{directory.bucket}/{directory.commits}",
-    )
+    say(f"{done} {written}; see: s3commit show {job.directory.typed}")
+    return replace(result, rows=rows)
 
 
 def _check_rights(store: S3ObjectStore, destination: Destination) -> None:
@@ -151,13 +126,3 @@ def _check_rights(store: S3ObjectStore, destination: Destination) -> None:
             destination.bucket, key, metadata={}, content_type=DEFAULT_CONTENT_TYPE
         )
         store.abort_upload(destination.bucket, key, upload)
-
-
-def _earlier(directory: JobDirectory) -> CommitResult:
-    """The result of an earlier job."""
-    return CommitResult(
-        directory.destination.uri,
-        directory.job_id,
-        manifest=f"s3://{directory.bucket}/{directory.commits}",
-        already_committed=True,
-    )

@@ -85,6 +85,8 @@ def _unique(name: str, job_id: str) -> str:
 
 
 def _check_path(path: str) -> None:
+    if not isinstance(path, str):
+        raise InvalidInputError(f"file path {path!r:.200}: give a string", code="BAD_PATH")
     elements = path.split("/")
     if path.startswith("/") or "://" in path:
         _refuse_path(path, "it must be relative to the destination")

@@ -26,7 +26,7 @@ _COPIED_BYTES: Final = 1024 * 1024
 
 
 class Task:
-    """Writes files for a job; made by `Job.task`.
+    """Writes files for a job; made by `Job.task` (``directory``, ``task_id``, ``attempt_id``).
 
     As a ``with`` block it is finished at the end, and aborted by an exception.
     Safe for use from several threads. Before its first file it can be pickled: the store does not
@@ -61,10 +61,10 @@ class Task:
         self.directory = directory
         self.task_id = check_id(task_id, "task id")
         self.attempt_id = check_id(attempt_id, "attempt id")
-        self.encryption = encryption
-        self.task_count = task_count
-        self.check_names = check_names
-        self.transfer = Transfer(settings)
+        self._encryption = encryption
+        self._task_count = task_count
+        self._check_names = check_names
+        self._transfer = Transfer(settings)
         self._given_store = store
         self._streams: dict[str, PendingUpload | None] = {}
         self._lock = threading.Lock()
@@ -127,7 +127,7 @@ class Task:
                 before (``DUPLICATE_PATH``).
             S3CommitError: of S3, by what is then true; so with all that follows.
         """
-        key = file_key(self.directory, relative_path, check_names=self.check_names)
+        key = file_key(self.directory, relative_path, check_names=self._check_names)
         with self._lock:
             self._check_running()
             if key in self._streams:
@@ -139,7 +139,7 @@ class Task:
         stream = PendingUpload(
             self._store,
             Target(self.directory, key, self.task_id, self.attempt_id, content_type),
-            self.transfer,
+            self._transfer,
             rows,
         )
         with self._lock:
@@ -189,12 +189,12 @@ class Task:
             self._check_running()
             files = tuple(stream.pending for stream in self._whole_streams())
             if files:
-                ids = (self.task_id, self.attempt_id, self.task_count)
+                ids = (self.task_id, self.attempt_id, self._task_count)
                 pending = PendingSet(self.directory.job_id, files, *ids)
                 self._counted = put_manifest(self._store, self.directory, pending)
             self._ended = self._finished = True
             self._streams.clear()  # its job holds the task until the end
-        self.transfer.close()
+        self._transfer.close()
         return self._counted
 
     def abort(self) -> list[Exception]:
@@ -210,7 +210,7 @@ class Task:
             streams = [stream for stream in self._streams.values() if stream is not None]
             self._streams.clear()
         errors = [error for stream in streams if (error := stream.withdraw())]
-        self.transfer.close()
+        self._transfer.close()
         return errors
 
     def __enter__(self) -> Self:
@@ -234,17 +234,17 @@ class Task:
             )
         again = partial(
             Task,
-            settings=self.transfer.settings,
-            encryption=self.encryption,
-            task_count=self.task_count,
-            check_names=self.check_names,
+            settings=self._transfer.settings,
+            encryption=self._encryption,
+            task_count=self._task_count,
+            check_names=self._check_names,
         )
         return again, (self.directory, self.task_id, self.attempt_id, None)
 
     @property
     def _store(self) -> WriterStore:
         if self._given_store is None or self._process != os.getpid():  # a fork shares none
-            self._given_store, self._process = shared_store(self.encryption), os.getpid()
+            self._given_store, self._process = shared_store(self._encryption), os.getpid()
         return self._given_store
 
     def _whole_streams(self) -> list[PendingUpload]:

@@ -34,18 +34,23 @@ _OWN_MEMORY: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 class PartSizes:
     """The size in bytes of each part of a file; every part but the last has exactly that.
 
-    The first ``flat`` parts have ``first`` bytes. Then each ``every`` parts are ``step`` bytes
-    bigger than those before: with the defaults a file of 8 GiB has parts of 8 MiB throughout, and
-    10,000 parts hold 5 TiB with the last of them at about 1.1 GiB. Part sizes depend on nothing
-    but the part's number, so a file needs no size in advance.
+    With the defaults a file of 8 GiB has parts of 8 MiB throughout, and 10,000 parts hold 5 TiB
+    with the last of them at about 1.1 GiB. They depend on nothing but the part's number, so a file
+    needs no size in advance.
     """
 
     first: int = DEFAULT_PART_BYTES
+    """Bytes of the first ``flat`` parts."""
     flat: int = 1000
+    """How many parts have that size."""
     every: int = 100
+    """How many parts then have one size."""
     step: int = 13 * MIB
+    """Bytes by which each such size is bigger than the one before."""
     max_parts: int = MAX_PARTS
+    """Parts of a file at most."""
     max_bytes: int = MAX_FILE_BYTES
+    """Bytes of a file at most."""
 
     def size(self, number: int) -> int:
         """The bytes of part ``number`` (from 1)."""
@@ -58,9 +63,8 @@ class UploadSettings:
     """The resources that a task may use; picklable, and the same for all tasks of a job.
 
     A task holds in memory what is written and does not fill a part yet, at most one part for each
-    open file, and the parts on their way to S3: ``threads`` send them, at most ``in_flight_bytes``
-    together (always one part, however big); a writer that is faster than S3 waits. Other values
-    than a machine or S3 can have are refused by an `InvalidInputError` (``BAD_OPTION``).
+    open file, and the parts on their way to S3. Other values than a machine or S3 can have are
+    refused by an `InvalidInputError` (``BAD_OPTION``).
 
     Examples:
         >>> fast = s3commit.UploadSettings(s3commit.PartSizes(first=16 * 1024**2), threads=16)
@@ -69,19 +73,26 @@ class UploadSettings:
     """
 
     parts: PartSizes = field(default_factory=PartSizes)
+    """The sizes of parts."""
     threads: int = DEFAULT_THREADS
+    """How many send the parts of a task."""
     in_flight_bytes: int = DEFAULT_IN_FLIGHT_BYTES
+    """Bytes on their way to S3 at most, or one part; a faster writer waits."""
 
     def __post_init__(self) -> None:
-        _within("part size", self.parts.first, MIN_PART_BYTES, MAX_PART_BYTES)
+        first = getattr(self.parts, "first", None)
+        _within("PartSizes.first", first, MIN_PART_BYTES, MAX_PART_BYTES)
+        for name in ("flat", "every", "step", "max_parts", "max_bytes"):
+            _within(f"PartSizes.{name}", getattr(self.parts, name), name == "every", MAX_FILE_BYTES)
         _within("threads", self.threads, 1, MAX_THREADS)
         _within("in-flight bytes", self.in_flight_bytes, 1, TIB)
 
 
-def _within(what: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
+def _within(what: str, value: object, least: int, most: int) -> None:
+    if type(value) is not int or not least <= value <= most:
         raise InvalidInputError(
-            f"{what} {value} is not between {least} and {most}", code="BAD_OPTION"
+            f"{what} {value!r:.80} is not a whole number from {least:,} to {most:,}",
+            code="BAD_OPTION",
         )
 
 

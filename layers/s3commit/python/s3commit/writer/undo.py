@@ -18,7 +18,7 @@ from s3commit.core.documents.pages import in_groups
 from s3commit.core.documents.pendingset import PendingFile, PendingSet
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.documents.result_json import JobResult
-from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
+from s3commit.core.formats.layout import JobDirectory, check_job_id
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import JobFailedError
 from s3commit.core.ports.bundle import S3Ports
@@ -27,9 +27,10 @@ from s3commit.core.ports.parallel import in_order
 from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline
-from s3commit.writer.job import Job
-from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
+from s3commit.writer.job import Job, committed
+from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT, make_options, nothing_written
 from s3commit.writer.start import DEFAULT_CLIENT, put_job
+from s3commit.writer.strays import refusing_strays
 from s3commit.writer.system import Environment
 from s3commit.writer.target import Target
 from s3commit.writer.task import put_manifest
@@ -41,8 +42,9 @@ FILES_OF_A_TASK: Final = 1_000
 WORKERS: Final = 16
 
 
+@refusing_strays
 def undo(
-    destination: str,
+    path: str,
     job_id: str,
     *,
     leave_removed: bool = False,
@@ -57,12 +59,12 @@ def undo(
     it. Undoing the undo in turn brings everything back.
 
     Args:
-        destination: the directory, ``s3://bucket/prefix/``.
+        path: the directory, ``s3://bucket/prefix/``.
         job_id: the job to undo, as `CommitResult.job_id` has it.
         leave_removed: bring back nothing of what the job replaced.
-        dry_run: change nothing; what would be refused raises.
-        commit_timeout: seconds to wait for the outcome; 75 minutes by default.
-        encryption: of what comes back; the bucket's own by default.
+        dry_run: write nothing, only check. An undo that would be refused raises.
+        commit_timeout: seconds to wait for the outcome; by default 75 minutes.
+        encryption: of the objects; by default the bucket's.
 
     Returns:
         The result of the undo, a job of its own: ``files`` came back, ``replaced`` were removed;
@@ -77,21 +79,23 @@ def undo(
         >>> s3commit.undo("s3://lake/wrong/", wrong.job_id).replaced
         1
     """
-    directory = JobDirectory(parse_destination(destination), check_job_id(job_id))
-    client = make_client(connections=WORKERS)
-    check_pipeline(client, directory.destination)
-    ports = S3Ports(S3ObjectStore(client, encryption=encryption), parallel=ThreadMap(WORKERS))
-    planned = plan_undo(ports, directory, leave_removed=leave_removed)
+    with nothing_written():
+        options = make_options(
+            path, commit_timeout=commit_timeout, encryption=encryption, check_names=False
+        )
+        directory = JobDirectory(options.destination, check_job_id(job_id))
+        client = make_client(connections=WORKERS)
+        check_pipeline(client, directory.destination)
+        store = S3ObjectStore(client, encryption=encryption)
+        ports = S3Ports(store, parallel=ThreadMap(WORKERS))
+        planned = plan_undo(ports, directory, leave_removed=leave_removed)
     place, backs = directory.destination, [file for file, _ in planned.restores]
     if dry_run:
         rows, size = sum(one.rows or 0 for one in backs), sum(one.length for one in backs)
         removed = len(planned.found.removes)
         return CommitResult(place.uri, "", len(backs), rows, size, removed, dry_run=True)
     done = carry_out(ports, planned, Environment(), commit_timeout=commit_timeout)
-    listed = f"s3://{place.bucket}/{JobDirectory(place, done.job_id).commits}"
-    return CommitResult(
-        place.uri, done.job_id, done.files, done.rows or 0, done.bytes, done.replaced, listed
-    )
+    return committed(JobDirectory(place, done.job_id), done)
 
 
 def carry_out(
@@ -111,11 +115,11 @@ def carry_out(
         leave_removed=planned.leaves_removed,
     )
     put_job(ports.store, spec)
-    with Job(spec, environment=environment, _store=ports.store) as job:
+    with Job(spec, _environment=environment, _store=ports.store) as job:
+        job.commit_timeout = commit_timeout
         groups = in_groups(planned.copies(job.job_id), FILES_OF_A_TASK)
         attempts = [_copy(ports, job, f"{n}", group) for n, group in enumerate(groups)]
-        job.commit_timeout = commit_timeout
-        result = job.commit(attempts)
+        result = job._ended(attempts)
     if result.already_committed and result.error:  # the key's data has been written again since
         raise JobFailedError(result.error.message, code=result.error.code)
     return result
@@ -125,7 +129,7 @@ def _copy(
     ports: S3Ports, job: Job, task_id: str, group: list[tuple[str, CommittedFile, str]]
 ) -> CountedAttempt:
     """Have S3 copy the files into uploads of the job; the attempt that names them."""
-    attempt_id = job.environment.new_id()
+    attempt_id = job.task(task_id).attempt_id
 
     def copied(one: tuple[str, CommittedFile, str]) -> PendingFile:
         key, file, version = one

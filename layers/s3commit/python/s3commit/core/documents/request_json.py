@@ -25,17 +25,20 @@ _SHA256_OR_NONE = re.compile("(?:[0-9a-f]{64})?")
 
 @dataclass(frozen=True, slots=True)
 class CountedAttempt:
-    """One attempt that the driver counts: its manifest (relative to the job directory) and digest.
-
-    ``sha256`` is the hex digest of the manifest's bytes.
-    """
+    """One attempt that the driver counts."""
 
     task_id: Annotated[str, Text(64, pattern=ID)]
+    """Which task of the job."""
     attempt_id: Annotated[str, Text(64, pattern=ID)]
+    """Which try at it."""
     manifest: str
+    """Its manifest, relative to the job directory."""
     sha256: Sha256
+    """The hex digest of the manifest's bytes."""
     files: int
+    """How many files it has."""
     bytes: int
+    """Their size."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,9 +79,9 @@ _COMMIT_MANIFEST = re.compile(rf"{COMMITS}_(?P<job>{JOB_ID.pattern})\.jsonl")
 
 def check_id(value: str, what: str) -> str:
     """Return ``value`` if it may be an id of ``what``, else raise `InvalidInputError`."""
-    if not ID.fullmatch(value):
+    if not isinstance(value, str) or not ID.fullmatch(value):
         raise InvalidInputError(
-            f"{what} {value[:80]!r} is not 1 to 64 letters, digits, '-' or '_'", code="BAD_ID"
+            f"{what} {value!r:.80} is not 1 to 64 letters, digits, '-' or '_'", code="BAD_ID"
         )
     return value
 

@@ -23,21 +23,21 @@ DOCUMENT_CODES: Final = frozenset(
 
 
 class S3CommitError(Exception):
-    """Base of all errors of this package; ``code`` is stable, the message is for people."""
+    """Base of all errors of this package; ``code`` is stable, ``message`` is for people."""
 
     code = "ERROR"
 
     def __init__(self, message: str, *, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.guaranteed = ""
+        self._guaranteed = ""
         if code is not None:
             self.code = code
 
     def guarantee(self, sentence: str) -> None:
         """End the message with what is true after the error, unless it says so already."""
-        if not self.guaranteed:
-            self.guaranteed = sentence
+        if not self._guaranteed:
+            self._guaranteed = sentence
             self.message = f"{self.message.rstrip('.')}. {sentence}"
             self.args = (self.message,)
 
