@@ -24,7 +24,6 @@ from acceptance.places import PARAMETERS, STANDS_IN, Aws, BrokenError, Embedded,
 from acceptance.plan import dollars, minutes, plan
 from acceptance.report import Report
 from acceptance.run import BROKEN, CHECKS, NOT_SEEN, SEEN, Check, Result, Run, tried
-from bench import limits
 from stacks.access import ACCESS
 from stacks.config import DeployConfig
 from tests.conftest import REGION
@@ -344,10 +343,8 @@ def test_the_plan_says_what_is_made_how_long_it_takes_and_what_it_costs() -> Non
     assert minutes(CHECKS) <= 120
 
 
-def test_every_promise_and_figure_is_in_the_report_that_the_documentation_shows() -> None:
+def test_every_promise_is_in_the_report_that_the_documentation_shows() -> None:
     page = (ROOT / "docs" / "acceptance_report.md").read_text()
     assert [one.promise for one in CHECKS.values() if f"| {one.promise} |" not in page] == []
-    for name in ("EVENT", "TRANSITION", "MAP_RUN", "CHILD", "LATENCY", "ITEM", "COLD", "START"):
-        assert f"| `{name}` | {getattr(limits, name).what} |" in page
     assert "tests that passed in a function: A1 " in page
     assert " 0 broken. Nothing with the name of the run is left.**" in page

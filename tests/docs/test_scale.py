@@ -44,9 +44,9 @@ DEPLOYED = Deployment()
 
 
 def test_the_pages_tables_are_the_models() -> None:
-    tables = model.sizes(DEPLOYED), model.choices(), model.clusters(DEPLOYED), model.own_facts()
-    for table in tables:
+    for table in (model.sizes(DEPLOYED), model.choices(), model.clusters(DEPLOYED)):
         assert f"\n{table.strip()}\n" in PAGE
+    assert f" {model.assumed()}." in WORDS
 
 
 @pytest.mark.long
