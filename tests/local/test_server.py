@@ -78,8 +78,10 @@ def is_gone(pid: int) -> bool:
     return True
 
 
-def test_it_is_found_until_it_ends(program: subprocess.Popen[str], tmp_path: Path) -> None:
-    """Even if it is killed."""
+def test_it_and_its_page_are_found_until_it_ends(
+    program: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    """Even if it is killed: then its workers end too."""
     deployed = ready(program)
     worker = invoke(deployed)
     found = read_running(tmp_path)
@@ -88,15 +90,6 @@ def test_it_is_found_until_it_ends(program: subprocess.Popen[str], tmp_path: Pat
     assert found["S3COMMIT_STATE_MACHINE"] == deployed.stateMachine
     versioning = deployed.client("s3").get_bucket_versioning(Bucket="my-bucket")
     assert versioning["Status"] == "Enabled"  # as it was asked to
-    program.kill()
-    program.wait(30)
-    until(lambda: is_gone(worker), "its end")
-    # Its workers have inherited the lock, and end a moment later.
-    until(lambda: is_forgotten(tmp_path), "that none is found")
-
-
-def test_its_page_asks_it_and_no_call_holds_up_its_end(program: subprocess.Popen[str]) -> None:
-    deployed = ready(program)
     assert program.stderr is not None
     address = next(line for line in program.stderr if "browser" in line).split(": ")[-1].strip()
     job = f"s3://{deployed.bucket}/sales/__magic_job-{uuid.uuid4()}/"
@@ -107,6 +100,15 @@ def test_its_page_asks_it_and_no_call_holds_up_its_end(program: subprocess.Popen
     assert ": check the ID and the destination" in told.value.read().decode()
     with pytest.raises(HTTPError, match="403"):
         urlopen(address.partition("?")[0], timeout=30)
+    program.kill()
+    program.wait(30)
+    until(lambda: is_gone(worker), "its end")
+    # Its workers have inherited the lock, and end a moment later.
+    until(lambda: is_forgotten(tmp_path), "that none is found")
+
+
+def test_a_call_that_runs_does_not_hold_up_the_end(program: subprocess.Popen[str]) -> None:
+    deployed = ready(program)
     worker = invoke(deployed)
     event = '{"do":"sleep","seconds":50}'
     machines = deployed.client("stepfunctions")
