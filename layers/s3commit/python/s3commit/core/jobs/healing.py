@@ -1,7 +1,7 @@
 """An empty ledger heals itself by the decision records (I6, I8), should the table be lost, or new.
 
 SealJob, the first step of every execution, waits until each job with a decision record is in the
-ledger again, with its locks and its key: nothing is decided beside it.
+ledger again, with its locks, and its key unless it is committed: nothing is decided beside it.
 
 Functions that still run may go by the lost table, and may write to the new one what they have read
 before. None lives longer than `LONGEST_CALL`, so the walk begins that long after the table was
@@ -28,7 +28,6 @@ from s3commit.core.formats.layout import (
     JobDirectory,
     directories_above,
 )
-from s3commit.core.jobs.idempotency import has_lost_key
 from s3commit.core.jobs.record import new_record
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
@@ -200,14 +199,14 @@ def _job_of(decision: str) -> str:
 
 
 def decided_job(ports: Ports, bucket: str, key: str) -> JobRecord | None:
-    """The job of a decision record, without its key if an undo has freed that.
+    """The job of a decision record, without its key if it is committed: the key's note has that.
 
-    Raises as `read_decision`.
+    An undo may free the key at any moment, also between a look here and what is put into the
+    ledger. Raises as `read_decision`.
     """
     decided = read_decision(ports, bucket, key)
-    with suppress(NeedsOperatorError):  # a spoilt note stops the jobs with that key alone
-        if decided is not None and has_lost_key(ports.store, decided):
-            return replace(decided, idempotency_key=None)
+    if decided is not None and decided.state is JobState.COMMITTED:
+        return replace(decided, idempotency_key=None)
     return decided
 
 
