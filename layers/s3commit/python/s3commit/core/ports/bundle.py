@@ -26,7 +26,7 @@ class Ports:
     ``/`` at the end; the empty one allows it everywhere, none at all nowhere. ``workers`` are the
     deployment's. ``prefixes`` are those below which it has rights, and jobs: the empty one is the
     whole bucket. ``check_deletes`` raises `JobRefusedError` for a bucket whose store ignores etags,
-    ``check_owner`` `NeedsOperatorError` for one that is another deployment's.
+    ``check_owner`` `NeedsOperatorError` for one that is another deployment's; False: nobody's yet.
     """
 
     store: ObjectStore
@@ -36,7 +36,7 @@ class Ports:
     runs: Callable[[str], bool] = field(default=lambda _execution: False)
     replace_below: tuple[str, ...] = ("",)
     check_deletes: Callable[[str], None] = field(default=lambda _bucket: None)
-    check_owner: Callable[[str], None] = field(default=lambda _bucket: None)
+    check_owner: Callable[[str], bool] = field(default=lambda _bucket: True)
     workers: Workers = Workers()
     prefixes: tuple[str, ...] = ("",)
 
