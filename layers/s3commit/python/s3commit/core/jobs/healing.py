@@ -143,7 +143,7 @@ def _bring_back(ports: Ports, bucket: str, keys: Iterable[str]) -> dict[str, S3C
 
 def _found(ports: Ports, bucket: str, key: str) -> JobRecord | None:
     """The job of a decision record, unless another call has brought it back."""
-    decided = decided_job(ports, bucket, key)
+    decided = read_decision(ports, bucket, key)
     if decided is None:
         return None  # its documents were deleted meanwhile, or it is another bucket's
     standing = ports.ledger.job(decided.ref)
@@ -200,18 +200,6 @@ def _job_of(decision: str) -> str:
     return decision.removeprefix(PIPELINE).partition("/")[0].rpartition("-")[0]
 
 
-def decided_job(ports: Ports, bucket: str, key: str) -> JobRecord | None:
-    """The job of a decision record, without its key if it is committed: the key's note has that.
-
-    An undo may free the key at any moment, also between a look here and what is put into the
-    ledger. Raises as `read_decision`.
-    """
-    decided = read_decision(ports, bucket, key)
-    if decided is not None and decided.state is JobState.COMMITTED:
-        return replace(decided, idempotency_key=None)
-    return decided
-
-
 def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecord:
     """The record of a job that the ledger does not know, as S3 remembers it.
 
@@ -226,7 +214,7 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
     result: JobResult | None
     decided, result, listed = together(
         ports.parallel,
-        partial(decided_job, ports, directory.bucket, directory.decision),
+        partial(read_decision, ports, directory.bucket, directory.decision),
         partial(result_of, ports, directory),
         partial(listed_at, ports.store, directory.bucket, directory.commits),
     )
@@ -244,7 +232,7 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
     if listed is None:
         return record
     # It may have been decided since the first look, and the ledger lost since.
-    return decided_job(ports, directory.bucket, directory.decision) or replace(
+    return read_decision(ports, directory.bucket, directory.decision) or replace(
         record,
         state=JobState.ABORTED,
         failure=Failure(
