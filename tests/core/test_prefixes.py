@@ -1,6 +1,6 @@
 """A deployment that has rights below some prefixes alone: what its steps touch, and jobs elsewhere.
 
-What the roles are given for it is the matter of tests/stacks/test_prefixes.py.
+What the roles are given for it is the matter of tests/stacks/test_rights_in_use.py.
 """
 
 from dataclasses import replace

@@ -126,7 +126,7 @@ def check_place(
             _refuse_summary(destination, names)
         files = list(_newest(store, destination, found)) if others_stay else []
     except (AccessError, NotFoundError):
-        return None  # whoever may not list finds out at the first document, as who has no bucket
+        return None  # without the right to list, the first document fails, as without a bucket
     for file in files if not other_columns else ():
         _refuse_other_columns(destination, file, columns)
     return max(files, key=_age, default=None)
@@ -237,7 +237,9 @@ def _newest(
     if not partitions and (file := newest(below)) is not None:
         yield file
     for those in [*partitions.values()][:PARTITIONS]:
-        those.sort(key=lambda name: not name.endswith(f"={NULL_PARTITION}/"))  # it is no last day
+        those.sort(
+            key=lambda name: not name.endswith(f"={NULL_PARTITION}/")
+        )  # it is not the last day
         for name in those[: -PARTITIONS - 1 : -1]:
             file = newest(islice(store.list(bucket, destination.prefix + name), PAGE))
             if file is not None:

@@ -122,7 +122,7 @@ def start_job(
         created_at=environment.now(),
         client=client,
         who=this_program() if who is None else who,
-        # The digest: nobody who reads a job's documents learns the next keys of a stream.
+        # The digest: no reader of a job's documents learns the next keys of a stream.
         idempotency_key=None if key is None else key_digest(key),
         conditions=options.conditions,
     )
@@ -164,7 +164,7 @@ def put_job(store: WriterStore, spec: JobSpec) -> None:
     (``NO_BUCKET``), `AccessError` and `TransientError`.
     """
     directory, body = JobDirectory(spec.destination, spec.job_id), JOB_JSON.encode(spec)
-    decode_job(body, directory)  # what the pipeline would refuse after the last task, now
+    decode_job(body, directory)  # refused now, not by the pipeline after the last task
     destination, job_id = directory.destination, directory.job_id
     try:
         stands = put_first(store, directory.bucket, directory.job, body, max_bytes=MAX_JOB_BYTES)
