@@ -129,17 +129,10 @@ def start_job(
     if store is None:
         s3 = make_client()
         store = found = S3ObjectStore(s3, encryption=options.encryption)
-        stays = options.files_stay and options.check_partitions and bool(spec.partition_by)
+        compares = options.check_partitions and bool(spec.partition_by)
         side_by_side(
             partial(check_pipeline, s3, spec.destination),
-            partial(
-                check_place,
-                found,
-                spec.destination,
-                spec.partition_by,
-                others_stay=stays,
-                adds=options.adds and options.check_partitions,
-            ),
+            partial(check_place, found, options, compares=compares),
             # With a key the files may be those of its own job, which only the pipeline knows.
             *([partial(refuse_files, found, options)] if key is None else []),
         )
