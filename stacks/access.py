@@ -133,7 +133,7 @@ def protection(
 
 ACCESS: dict[str, Access] = {
     "ingest": Access(
-        objects=dict.fromkeys((JOB_DIRECTORY, DECISION, KEYS, OWNER), ("GetObject",)),
+        objects=dict.fromkeys((JOB_DIRECTORY, DECISION, OWNER), ("GetObject",)),
         bucket=("ListBucket",),
         ledger=("DescribeTable", "GetItem", "PutItem"),
     ),

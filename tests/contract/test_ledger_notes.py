@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from s3commit.core.model.limits import APPEND_SECONDS, FUNCTION_CLOCKS
-from s3commit.core.model.locks import ENDED_SECONDS, TEN_MINUTES, Append
+from s3commit.core.model.locks import ENDED_SECONDS, TEN_MINUTES, Append, key_digest
 from s3commit.core.model.moments import seconds, shifted
 from s3commit.core.model.record import Healing, ReplacedFacts, Waits
 from s3commit.core.model.states import JobState
@@ -190,13 +190,20 @@ def test_i8_what_was_walked_for_another_table_is_not_noted(ledger: Ledger) -> No
     assert not first.whole
 
 
-def test_i8_a_decided_job_takes_the_place_of_one_that_is_open(ledger: Ledger) -> None:
+@pytest.mark.parametrize("state", [JobState.COMMITTING, JobState.COMMITTED])
+def test_i8_i11_a_decided_job_takes_the_place_of_one_that_is_open(
+    ledger: Ledger, state: JobState
+) -> None:
+    """With its key, unless it is committed: an undo may have freed that."""
     ledger.open_job(a_job("job-1"))
-    known = a_job("job-1", state=JobState.COMMITTING, plan=PLAN, decided_at=T0, generation=7)
+    what = {"state": state, "plan": PLAN, "decided_at": T0, "idempotency_key": "k"}
+    known = a_job("job-1", generation=7, **what)
     assert ledger.open_job(known) == known
     assert ledger.job(ref_of("job-1")) == known
-    listed = ledger.jobs_in(JobState.COMMITTING, before="2026-11-22T00:00:00.000Z")
+    listed = ledger.jobs_in(state, before="2026-11-22T00:00:00.000Z")
     assert list(listed) == [known]
+    holder = ledger.key_holder(known.destination, key_digest("k"))
+    assert (holder is None) == (state is JobState.COMMITTED)
     for later in (a_job("job-1"), a_job("job-1", state=JobState.ABORTED, finished_at=T1)):
         assert ledger.open_job(later) == known
 

@@ -13,6 +13,7 @@ from s3commit.core.documents.commit_manifest import CommitHeader, CommittedFile,
 from s3commit.core.documents.replace_list import write_replaced
 from s3commit.core.formats.layout import JobDirectory, is_data, partition_of
 from s3commit.core.model.destination import Conflict, Scope
+from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
@@ -62,8 +63,13 @@ ALL: Final = (
     Write(LOW, ("",)),
     Write(LOW, ("",), Conflict.REPLACE),
 )
-What = Write | int  # or the undo of the job at this place of the sequence
+What = Write | int  # or the undo of the job at a place; of ~place, what it replaced stays removed
 Content = set[tuple[str, int]]  # a directory, and the number of the job that has written the file
+
+
+def undone(what: int) -> int:
+    """The place of the job that is undone."""
+    return max(what, ~what)
 
 
 def _ports(clock: ManualClock) -> Ports:
@@ -84,7 +90,7 @@ class Sequence:
 
     def then(self, what: What) -> "Sequence":
         """With one job more. Raises `JobRefusedError` for an undo that is refused."""
-        place = what.place if isinstance(what, Write) else self.places[what]
+        place = what.place if isinstance(what, Write) else self.places[undone(what)]
         clock = ManualClock(self.ports.clock.now())
         clock.advance(self.pace)
         after = Sequence(self.pace, (*self.jobs, what), (*self.places, place), _ports(clock))
@@ -96,10 +102,13 @@ class Sequence:
             ]
             after._commit([(one, "") for one in what.places], gone, what)
         else:
-            found = look_back(self.ports, self.job(what), Bound())
-            if found.refused is not None:
+            found = look_back(self.ports, self.job(undone(what)), Bound())
+            if what < 0 and not found.removes:
+                raise JobRefusedError("it has no files", code="NOTHING_TO_UNDO")
+            if what >= 0 and found.refused is not None:
                 raise found.refused
-            back = [(partition_of(one.key), one.first_key) for one in found.restores]
+            restores = found.restores if what >= 0 else ()
+            back = [(partition_of(one.key), one.first_key) for one in restores]
             after._commit(back, list(found.removes), what)
         return after
 
@@ -116,7 +125,7 @@ class Sequence:
             *(len(files), sum(one.length for one in listed), None),
             replaced=None if appends else write_replaced(self.ports, directory, gone),
             scope=what.scope if isinstance(what, Write) else Scope.DIRECTORY,
-            undoes="" if isinstance(what, Write) else self.job(what).job_id,
+            undoes="" if isinstance(what, Write) else self.job(undone(what)).job_id,
         )
         store.put(BUCKET, directory.commits, b"".join(commit_lines(header, listed)))
         for one in gone:
@@ -129,18 +138,20 @@ class Sequence:
         """The jobs that no job in effect undoes."""
         found: set[int] = set()
         for number in reversed(range(len(self.jobs))):
-            if not any(self.jobs[one] == number for one in found):
+            if not any(self.jobs[one] in {number, ~number} for one in found):
                 found.add(number)
         return found
 
     def expected(self) -> Content:
         """What the writes in effect leave, one after the other."""
         found: Content = set()
-        for number in sorted(self.in_effect()):
+        standing = self.in_effect()
+        removing = {~what for one in standing if isinstance(what := self.jobs[one], int)}
+        for number in sorted(standing | {one for one in removing if one >= 0}):
             what = self.jobs[number]
             if isinstance(what, Write):
                 found = {one for one in found if not one[0].startswith(what.reached or "/")}
-                found |= {(place, number) for place in what.places}
+                found |= {(place, number) for place in what.places if number in standing}
         return found
 
     def visible(self) -> Content:

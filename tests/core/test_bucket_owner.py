@@ -1,5 +1,6 @@
 """A bucket has one pipeline: another one stops, says whose the bucket is, and can take it over."""
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -8,11 +9,14 @@ import pytest
 from s3commit.core.commit.note_arrivals import note_job
 from s3commit.core.documents.bucket_owner import OWNER, Owner, check_owner, read_owner
 from s3commit.core.jobs.healing import heal
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import AccessError, NeedsOperatorError
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.bundle import Ports
+from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution
+from tests.fakes.faults import FaultPlan
 from tests.fakes.memory import MemoryLedger
 
 ARN = "arn:aws:dynamodb:eu-central-1:123456789012:table/{}"
@@ -22,9 +26,11 @@ COPY = b'{"version":1,"bucket":"another-lake","ledger":"arn:c"}'
 OF_B = b'{"version":1,"bucket":"lake","ledger":"%s"}' % B.ledger.encode()
 
 
-def of(world: World, owner: Owner, ledger: MemoryLedger | None = None) -> Ports:
+def of(
+    world: World, owner: Owner, ledger: MemoryLedger | None = None, *, claims: bool = True
+) -> Ports:
     """The functions of a deployment that has that ledger."""
-    check = partial(check_owner, world.store, owner, claims=True)
+    check = partial(check_owner, world.store, owner, claims=claims)
     ledger = ledger or world.ledger
     return replace(world.unplanned, ledger=ledger, check_owner=lambda _bucket: check())
 
@@ -47,12 +53,13 @@ def test_who_may_work_in_a_bucket(body: bytes | None, code: str | None, *, claim
     if body is not None:
         world.store.put(BUCKET, OWNER, body)
     try:
-        check_owner(world.store, A, claims=claims)
+        is_ours = check_owner(world.store, A, claims=claims)
     except NeedsOperatorError as error:
         assert error.code == code
         assert (B.ledger in error.message and A.ledger in error.message) is (body == OF_B)
     else:
         assert code is None
+        assert is_ours == (claims or body not in {None, COPY})
     if code or not claims:  # it stays as it was
         there = world.store.get(BUCKET, OWNER, max_bytes=20_000).body if body else None
         assert there == body
@@ -89,14 +96,19 @@ def test_of_two_that_take_a_bucket_at_once_one_gets_it_and_one_whose_answer_is_l
         assert read_owner(world.store, BUCKET)[0] == raced
 
 
-def test_a_bucket_is_handed_over_by_the_runbook_to_a_deployment_with_an_empty_ledger() -> None:
-    """Until then the other one notes nothing; then it knows what was committed, and the old one
+@pytest.mark.parametrize("was_first", [False, True], ids=["new", "saw an event before any owner"])
+def test_a_bucket_is_handed_over_by_the_runbook_to_a_deployment_with_an_empty_ledger(
+    was_first: bool,
+) -> None:
+    """Until then the other one decides nothing; then it knows what was committed, and the old one
     stops."""
     world, later = World(), job_directory(OTHER_JOB)
     ledger = MemoryLedger(world.clock)
     old, new = of(world, A), of(world, B, ledger)
-    assert heal(old, BUCKET) == 0, "an empty bucket, though it has an owner"
     world.ask(job_directory(), idempotency_key="day-1")
+    if was_first:
+        note_job(of(world, B, ledger, claims=False), BUCKET, job_directory().job)
+    assert heal(old, BUCKET) == 0, "an empty bucket, though it has an owner"
     run_execution(old, job_directory())
     world.ask(later, idempotency_key="day-1")
     for refused in (
@@ -122,3 +134,33 @@ def test_a_bucket_is_handed_over_by_the_runbook_to_a_deployment_with_an_empty_le
         run_execution(old, job_directory(NEIGHBOUR))
     run_execution(new, job_directory(NEIGHBOUR))
     assert world.result(job_directory(NEIGHBOUR)).outcome == "COMMITTED"
+
+
+def test_i6_i8_an_execution_of_the_old_owner_decides_nothing_any_more() -> None:
+    """At whichever call the bucket becomes another's; a call that decides already is waited for."""
+
+    def check(point: int) -> FaultPlan:
+        world, plan, directory = World(), FaultPlan(), job_directory()
+        store, ledger = plan.wrap(world.store), plan.wrap(world.ledger)
+        owning = partial(check_owner, store, A, claims=True)
+        ports = Ports(store, ledger, world.clock, check_owner=lambda _bucket: owning())
+        undecided: list[bool] = []
+
+        def is_undecided() -> bool:
+            known = world.ledger.job(directory.ref)
+            return known is None or known.decided_at is None
+
+        def handed_over() -> None:
+            world.store.put(BUCKET, OWNER, OF_B)
+            undecided.append(is_undecided())
+
+        plan.run_before(None, handed_over, nth=point)
+        world.ask(directory, conflict=Conflict.REPLACE)
+        with suppress(NeedsOperatorError):
+            run_execution(ports, directory, alone=True)
+        if undecided == [True] and plan.fired[0].verb != "decide":
+            assert is_undecided()
+            assert world.visible() == {}
+        return plan
+
+    every_point(check)

@@ -1,20 +1,25 @@
 """A deployment that has rights below some prefixes alone: what its steps touch, and jobs elsewhere.
 
-What the roles are given for it is the matter of tests/stacks/test_prefixes.py.
+What the roles are given for it is the matter of tests/stacks/test_rights_in_use.py.
 """
 
 from dataclasses import replace
 
 import pytest
 
-from s3commit.core.formats.layout import PIPELINE
+from s3commit.core.formats.layout import PIPELINE, JobDirectory
 from s3commit.core.model.destination import Conflict, Scope
-from s3commit.core.model.errors import AccessError, NeedsOperatorError
+from s3commit.core.model.errors import (
+    AccessError,
+    JobFailedError,
+    JobRefusedError,
+    NeedsOperatorError,
+)
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from s3commit.core.sweep.sweep import DAY
 from tests.core.swept import Swept, announced, sealed
-from tests.core.way_back import Table
+from tests.core.way_back import PARTITION, REPLACE, Table
 from tests.core.world import World, job_directory
 from tests.fakes.faults import Call
 
@@ -82,6 +87,50 @@ def test_i4_a_job_inside_comes_to_its_end_and_is_swept(place: str, end: str) -> 
     report = world.sweep_and_settle()
     assert (report.failed, report.retired) == (0, 1)
     assert world.all_keys(directory.prefix) == []
+
+
+@pytest.mark.parametrize(
+    ("above", "code"),
+    [
+        ("appended", ""),
+        ("overwrote what comes back", "REPLACED_SINCE"),
+        ("overwrote what goes", "FILES_CHANGED"),
+        ("overwrote it, and was undone", "FILES_CHANGED"),
+        ("was undone before", "FILES_CHANGED"),
+    ],
+)
+def test_i6_an_undo_beside_jobs_above_that_the_pipeline_sees_no_longer(
+    above: str, code: str
+) -> None:
+    """The client sees them; what the pipeline can't explain it refuses, and says why it can't."""
+    table, place = Table(World(versioned=True)), f"{SERVED}t/"
+
+    def overwrites(partition: str) -> JobDirectory:
+        return table.write(f"eu/t/{partition}", **{**PARTITION, "place": "sales/"})
+
+    table.write("dt=1/", "dt=2/", place=place)
+    if above == "was undone before":
+        table.undo(overwrites("dt=1/"))
+    wrong = table.write("dt=2/", "dt=3/", **{**REPLACE, "place": place})
+    if above == "appended":
+        table.write("eu/t/dt=1/", place="sales/")
+    elif above == "overwrote what comes back":
+        overwrites("dt=1/")
+    elif "overwrote" in above:
+        later = overwrites("dt=3/")
+        if "undone" in above:
+            table.undo(later)
+    narrow(table.world)
+    before = table.visible()
+    if code:
+        with pytest.raises((JobRefusedError, JobFailedError)) as refused:
+            table.undo(wrong)
+        assert refused.value.code == code
+        assert ("s3://lake/sales/, or above" in refused.value.message) == (code == "FILES_CHANGED")
+        assert table.visible() == before
+    else:
+        table.undo(wrong)
+        assert table.visible() == table.replayed()
 
 
 # Jobs elsewhere

@@ -2,6 +2,8 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from s3commit.core.commit.note_arrivals import note_job
 from s3commit.core.documents import commit_manifest
 from s3commit.core.fsck import check
+from s3commit.core.jobs import healing
 from s3commit.core.jobs.idempotency import hinted_job, note_key
 from s3commit.core.jobs.past_commits import undone_by
 from s3commit.core.model.destination import Conflict, Scope
@@ -22,9 +25,13 @@ from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.outcome import Outcome
 from s3commit.writer import undo as undoing
+from tests.core.enumerated import Run, every_order
 from tests.core.test_check import SALES
 from tests.core.way_back import PARTITIONS, REPLACE, Table, code_of
 from tests.core.world import World, job_directory
+from tests.fakes.execution import run_execution
+from tests.fakes.faults import Call, FaultPlan
+from tests.writer.support import fake_id
 
 
 def step(table: Table, rng: random.Random, refused: Counter[str]) -> None:
@@ -145,6 +152,62 @@ def test_i11_a_freed_key_stays_free_when_its_job_or_note_comes_back(late: bool, 
         stalled()
         assert hinted_job(table.world.store, wrong.destination, "today") == wrong
         assert table.world.json(wrong.key_note(key_digest("today")))["jobId"] == wrong.job_id
+
+
+@pytest.mark.parametrize("late", ["event", "execution", "healing", "note"])
+def test_i11_a_freed_key_is_one_later_jobs_whenever_late_calls_of_the_undone_job_act(
+    late: str,
+) -> None:
+    """They bring that back from its decision record, or note its key, while the undo frees it."""
+
+    def begin() -> tuple[list[Run], Callable[[], None]]:
+        table = Table()
+        world, wrong = table.world, table.write("dt=1/", key="today")
+        record = world.record(wrong)
+        if late != "note":
+            world.ledger._jobs.pop(wrong.ref)
+
+        def undo(wait: Callable[[], None]) -> None:
+            world.plan.run_before(None, wait, where=of_the_key, times=None)
+            table.undo(wrong)
+
+        def comes(wait: Callable[[], None]) -> None:
+            plan = FaultPlan().run_before(None, wait, where=of_the_key, times=None)
+            store, ledger = plan.wrap(world.store), plan.wrap(world.ledger)
+            ports = replace(world.unplanned, store=store, ledger=ledger)
+            if late == "event":
+                note_job(ports, "lake", wrong.job)
+            elif late == "execution":
+                run_execution(ports, wrong, execution="late")
+            elif late == "healing":
+                healing._bring_back(ports, "lake", [wrong.decision])
+            else:
+                note_key(ports, record, "today")
+
+        def is_committed(number: int) -> bool:
+            later = job_directory(fake_id(number))
+            world.ask(later, idempotency_key="today")
+            run_execution(world.unplanned, later)
+            return world.ended(later)[0] is Outcome.COMMITTED
+
+        def beside(wait: Callable[[], None]) -> None:
+            wait()
+            is_committed(97)
+
+        def check() -> None:
+            beside = world.ended(job_directory(fake_id(97)))[0] is Outcome.COMMITTED
+            assert [beside, is_committed(98), is_committed(99)] in (
+                [True, False, False],
+                [False, True, False],
+            )
+
+        return [undo, comes, beside], check
+
+    assert every_order(begin) > 20
+
+
+def of_the_key(call: Call) -> bool:
+    return "/_keys/" in call.key or call.verb in {"open_job", "key_holder", "free_key"}
 
 
 @pytest.mark.parametrize("put_bytes", [8 * 1024 * 1024, 10])

@@ -20,7 +20,7 @@ from s3commit.core.model.locks import (
     days_of_turns,
     destination_node,
     holder_of,
-    items,
+    opened_items,
     ten_minutes,
     turn_of,
     where_ended,
@@ -118,7 +118,7 @@ class MemoryLedger(Ledger):
             return [record for record in self._jobs.values() if record.job_id == job_id]
 
     def open_job(self, record: JobRecord) -> JobRecord:
-        beside = sorted(items(record))
+        beside = opened_items(record)
         _check_size(record, beside, len(beside))
         with self._lock:
             standing = self._jobs.get(record.ref)

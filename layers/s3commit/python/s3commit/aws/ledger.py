@@ -49,7 +49,7 @@ from s3commit.core.model.locks import (
     changed_items,
     destination_node,
     holder_of,
-    items,
+    opened_items,
     turn_of,
 )
 from s3commit.core.model.record import JobRecord
@@ -101,7 +101,7 @@ class DynamoLedger(DynamoNotes, Ledger):
         item = job_item(self._items.job, record, new_token())
         if record.state in ENDED:  # forgotten here and remembered in S3: to be forgotten again
             item.expires_at = self._expiry(self._job_days)
-        beside = sorted(items(record))
+        beside = opened_items(record)
         try:
             with translated(f"opening job {record.job_id} in the ledger"):
                 if not beside:

@@ -20,12 +20,14 @@ def owning(ports: Ports, *, claims: bool) -> Ports:
 
     It asks once a minute at most; ``claims`` is as of `check_owner`.
     """
-    ledger, asked = value(env.LEDGER), dict[str, float]()
+    ledger, owned = value(env.LEDGER), dict[str, float]()
 
-    def check(bucket: str) -> None:
-        if time.monotonic() >= asked.get(bucket, -REMEMBERED) + REMEMBERED:
-            check_owner(ports.store, Owner(bucket, ledger), claims=claims)
-            asked[bucket] = time.monotonic()
+    def check(bucket: str) -> bool:
+        if time.monotonic() >= owned.get(bucket, -REMEMBERED) + REMEMBERED:
+            if not check_owner(ports.store, Owner(bucket, ledger), claims=claims):
+                return False
+            owned[bucket] = time.monotonic()
+        return True
 
     return replace(ports, check_owner=check)
 

@@ -21,7 +21,8 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     nothing is decided then. Repeated after a lost response, it finds its own decision. Before
     anything is completed the decision is in S3 as well. Raises `NeedsOperatorError`
     (``LEDGER_RESTORED``) if the table was restored from a backup: a job that has locks there may
-    have lost them since; and as `refuse_unfit`, `refuse_above`.
+    have lost them since, ``OTHER_OWNER`` if the bucket was handed over; and as `refuse_unfit`,
+    `refuse_above`.
     """
     # A job without locks has none to lose: who has looked in this call does not look again.
     is_known = ticket.known.is_healed and ticket.known.is_unnoted
@@ -40,6 +41,7 @@ def decide_commit(ports: Ports, ticket: Ticket) -> Ticket:
     if record.conflict is not Conflict.APPEND and healing.unread:
         refuse_above(ports, record, healing.unread)
     refuse_unfit(record, ports.clock.now())
+    ports.check_owner(ticket.bucket)  # the new one heals its ledger when no call is left
     plan = record.plan if ticket.known.is_unnoted else None
     decided = ports.ledger.decide(record, now=ports.clock.now(), plan=plan)
     put_decision(ports, decided)

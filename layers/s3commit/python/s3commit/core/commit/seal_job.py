@@ -3,13 +3,14 @@
 from dataclasses import replace
 from functools import partial
 
+from s3commit.core.documents.decision_json import read_decision
 from s3commit.core.documents.job_json import JobSpec, read_spec
 from s3commit.core.documents.request_json import AbortRequest, CommitRequest, read_request
 from s3commit.core.documents.ticket import Known, Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.jobs.guards import refusing_unreadable
-from s3commit.core.jobs.healing import decided_job, heal, record_from_s3, result_of
+from s3commit.core.jobs.healing import heal, record_from_s3, result_of
 from s3commit.core.jobs.lost_lists import GOES_BY_LISTS, keep_lists
 from s3commit.core.jobs.ownership import has_owner_above
 from s3commit.core.jobs.record import committed_holder, new_record, record_of
@@ -213,7 +214,7 @@ def _opened(
                 spec = read_spec(ports, directory)
     except InvalidInputError:
         # A decided job stays one, whatever was made of its _job.json since.
-        decided = decided_job(ports, directory.bucket, directory.decision)
+        decided = read_decision(ports, directory.bucket, directory.decision)
         if decided is not None:
             return ports.ledger.open_job(decided)
         # The record is needed to end the job; `_judge_request` says what is wrong with it. A job

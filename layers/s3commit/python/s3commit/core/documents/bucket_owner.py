@@ -64,16 +64,17 @@ def read_owner(reader: ObjectReader, bucket: str) -> tuple[Owner | None, str | N
     return owner if owner.bucket == bucket else None, stored.facts.etag
 
 
-def check_owner(store: ObjectStore, mine: Owner, *, claims: bool) -> None:
-    """Raise `NeedsOperatorError` (``OTHER_OWNER``) if the bucket is another deployment's.
+def check_owner(store: ObjectStore, mine: Owner, *, claims: bool) -> bool:
+    """True if the bucket is this deployment's, False if nobody's.
 
     Where there is no owner, one that ``claims`` becomes its owner. Of two that do so at the
-    same time S3 admits one. Raises as `read_owner`.
+    same time S3 admits one. Raises `NeedsOperatorError` (``OTHER_OWNER``) if it is another
+    deployment's, and as `read_owner`.
     """
     for _ in range(_TRIES):
         found, etag = read_owner(store, mine.bucket)
         if found == mine or (found is None and not claims):
-            return
+            return found == mine
         if found is not None:
             raise NeedsOperatorError(
                 f"bucket {mine.bucket} belongs to the deployment with the ledger {found.ledger}:"
@@ -84,5 +85,5 @@ def check_owner(store: ObjectStore, mine: Owner, *, claims: bool) -> None:
         with suppress(PreconditionError):  # another was faster
             body = _OWNER.encode(mine)
             store.put(mine.bucket, OWNER, body, if_absent=etag is None, if_match=etag)
-            return
+            return True
     raise TransientError(f"s3://{mine.bucket}/{OWNER} is changed again and again")

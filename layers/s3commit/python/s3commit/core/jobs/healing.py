@@ -1,7 +1,7 @@
 """An empty ledger heals itself by the decision records (I6, I8), should the table be lost, or new.
 
 SealJob, the first step of every execution, waits until each job with a decision record is in the
-ledger again, with its locks and its key: nothing is decided beside it.
+ledger again, with its locks, and its key unless it is committed: nothing is decided beside it.
 
 Functions that still run may go by the lost table, and may write to the new one what they have read
 before. None lives longer than `LONGEST_CALL`, so the walk begins that long after the table was
@@ -28,7 +28,6 @@ from s3commit.core.formats.layout import (
     JobDirectory,
     directories_above,
 )
-from s3commit.core.jobs.idempotency import has_lost_key
 from s3commit.core.jobs.record import new_record
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
@@ -68,7 +67,9 @@ def heal(
     ``most`` seconds, and what 1,000 records take. Requests: one read, if the ledger is whole; else
     a listing of ``_s3commit/``, a GET for each decision record there, and two writes or more.
     """
-    ports.check_owner(bucket)  # first: a ledger is healed for a bucket of its own
+    # First: a ledger is healed for a bucket of its own. Another one's may heal after a handover.
+    if not ports.check_owner(bucket):
+        return 0
     now = ports.clock.now()
     healing = ports.ledger.healing(bucket, now=now)
     if healing.whole:
@@ -142,7 +143,7 @@ def _bring_back(ports: Ports, bucket: str, keys: Iterable[str]) -> dict[str, S3C
 
 def _found(ports: Ports, bucket: str, key: str) -> JobRecord | None:
     """The job of a decision record, unless another call has brought it back."""
-    decided = decided_job(ports, bucket, key)
+    decided = read_decision(ports, bucket, key)
     if decided is None:
         return None  # its documents were deleted, or it is another bucket's
     standing = ports.ledger.job(decided.ref)
@@ -199,18 +200,6 @@ def _job_of(decision: str) -> str:
     return decision.removeprefix(PIPELINE).partition("/")[0].rpartition("-")[0]
 
 
-def decided_job(ports: Ports, bucket: str, key: str) -> JobRecord | None:
-    """The job of a decision record, without its key if an undo has freed that.
-
-    Raises as `read_decision`.
-    """
-    decided = read_decision(ports, bucket, key)
-    with suppress(NeedsOperatorError):  # a spoilt note stops the jobs with that key alone
-        if decided is not None and has_lost_key(ports.store, decided):
-            return replace(decided, idempotency_key=None)
-    return decided
-
-
 def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobRecord:
     """The record of a job that the ledger does not know, as S3 remembers it.
 
@@ -225,7 +214,7 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
     result: JobResult | None
     decided, result, listed = together(
         ports.parallel,
-        partial(decided_job, ports, directory.bucket, directory.decision),
+        partial(read_decision, ports, directory.bucket, directory.decision),
         partial(result_of, ports, directory),
         partial(listed_at, ports.store, directory.bucket, directory.commits),
     )
@@ -243,7 +232,7 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
     if listed is None:
         return record
     # It may have been decided since the first look, and the ledger lost since.
-    return decided_job(ports, directory.bucket, directory.decision) or replace(
+    return read_decision(ports, directory.bucket, directory.decision) or replace(
         record,
         state=JobState.ABORTED,
         failure=Failure(

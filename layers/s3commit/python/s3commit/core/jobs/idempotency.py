@@ -192,26 +192,18 @@ def free_key(ports: Ports, record: JobRecord) -> None:
         return found is None or found.job_id == record.undoes
 
     digest, bucket = key_digest(facts.frees), record.destination.bucket
+    # First: who finds the note below, and asks the ledger then, must not hear that the job has it.
+    ports.ledger.free_key(record.destination, digest, record.undoes)
     undone = KeyHolder(record.undoes, 0, undone_by=record.job_id)
     notes = (undone, KeyHolder(record.job_id, 0))
     for name, note in zip(_names(record, digest), notes, strict=True):
         put_note(ports.store, bucket, name, note, is_its)
-    ports.ledger.free_key(record.destination, digest, record.undoes)
 
 
 def _names(record: JobRecord, digest: str) -> tuple[str, str]:
     """The keys of the pipeline's note and of the hint for clients."""
     directory = JobDirectory.of(record)
     return directory.key_note(digest), directory.once(digest)
-
-
-def has_lost_key(store: ObjectReader, record: JobRecord) -> bool:
-    """True if the committed job had a key that an undo has freed. Raises as `other_holder`."""
-    if record.idempotency_key is None or record.state is not JobState.COMMITTED:
-        return False
-    directory = JobDirectory.of(record)
-    note = _own_note(store, directory, key_digest(record.idempotency_key))
-    return note is not None and (note.job_id != record.job_id or note.undone_by != "")
 
 
 def _own_note(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyHolder | None:

@@ -104,8 +104,8 @@ _ENDS: Final = {
     "FILES_CHANGED": Advice(
         "A file of the job that is to be undone was deleted or replaced, and no job says so; or"
         " the table changed while the undo began",
-        "`s3commit fsck` names the file: restore it, or remove the rest by hand. Otherwise run"
-        " the undo again",
+        "`s3commit fsck` names the file: restore it, or remove the rest by hand. If the line"
+        " names a place above, add it to `prefixes`. Otherwise run the undo again",
     ),
     "JOB_CHANGED": Advice(
         "`_job.json` was deleted or replaced after the job began",
@@ -177,7 +177,8 @@ _ENDS: Final = {
     ),
     "REPLACED_SINCE": Advice(
         "A later job replaced, or undid, data where the undo would bring files back",
-        "Undo the named job first, or keep what was removed out: `--leave-removed`",
+        "Do what the line says: undo the named job first, if it can be undone; or remove only the"
+        " job's own files (`--leave-removed`), or write the data again",
     ),
     "REQUEST_MISSING": Advice(
         "`_request.json` was deleted after the pipeline was notified of it",

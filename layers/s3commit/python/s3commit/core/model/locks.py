@@ -130,6 +130,16 @@ def items(record: JobRecord) -> frozenset[Item]:
     return frozenset(found)
 
 
+def opened_items(record: JobRecord) -> list[Item]:
+    """The items to put with a record that S3 remembers, in order.
+
+    The key of a committed job is in its note (`s3commit.core.jobs.idempotency`). An undo may have
+    freed it since that was read, and another job have it.
+    """
+    is_committed = record.state is JobState.COMMITTED
+    return sorted(one for one in items(record) if one.kind is not ItemKind.KEY or not is_committed)
+
+
 def changed_items(before: JobRecord, after: JobRecord) -> tuple[list[Item], list[Item]]:
     """The items to put and the items to delete with a write of the record, each in order."""
     old, new = items(before), items(after)

@@ -42,7 +42,7 @@ class Ports(S3Ports):
     ``replace_below`` are the prefixes below which jobs may replace what is there, each with its
     ``/`` at the end; the empty one allows it everywhere, none at all nowhere. ``workers`` are the
     deployment's. ``check_deletes`` raises `JobRefusedError` for a bucket whose store ignores etags,
-    ``check_owner`` `NeedsOperatorError` for one that is another deployment's.
+    ``check_owner`` `NeedsOperatorError` for one that is another deployment's; False: nobody's yet.
     """
 
     ledger: Ledger
@@ -50,5 +50,5 @@ class Ports(S3Ports):
     runs: Callable[[str], bool] = field(default=lambda _execution: False)
     replace_below: tuple[str, ...] = ("",)
     check_deletes: Callable[[str], None] = field(default=lambda _bucket: None)
-    check_owner: Callable[[str], None] = field(default=lambda _bucket: None)
+    check_owner: Callable[[str], bool] = field(default=lambda _bucket: True)
     workers: Workers = Workers()

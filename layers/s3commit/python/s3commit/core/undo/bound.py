@@ -53,5 +53,8 @@ class Bound:
         """The items, until the call has to end. Raises `PastBoundError`."""
         for number, one in enumerate(items):
             if self._clock and number % 1_000 == 0 and self._clock.now() >= self._until:
-                raise PastBoundError(f"takes longer than the {CALL_SECONDS} s that it has")
+                raise PastBoundError(
+                    f"takes longer than the {CALL_SECONDS} s that it has, enough for about five"
+                    " million objects below the directory that all its files are in"
+                )
             yield one

@@ -5,21 +5,35 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import filterfalse
 from typing import Final
 
 from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_header
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.documents.plan import planned_files
-from s3commit.core.formats.layout import MAX_KEY_BYTES, JobDirectory, owner_of, partition_of
+from s3commit.core.formats.layout import (
+    MAX_KEY_BYTES,
+    JobDirectory,
+    directories_above,
+    owner_of,
+    partition_of,
+)
 from s3commit.core.jobs.healing import JOB_ENDED
 from s3commit.core.jobs.replaced import Appends
-from s3commit.core.model.errors import NOT_READABLE
+from s3commit.core.model.errors import NOT_READABLE, JobRefusedError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.parallel import in_order
 from s3commit.core.undo.bound import Bound
-from s3commit.core.undo.look_back import NOT_COMMITTED, NOTHING_TO_UNDO, Undo, look_back, refuse
+from s3commit.core.undo.look_back import (
+    NOT_COMMITTED,
+    NOTHING_TO_UNDO,
+    Undo,
+    instead,
+    look_back,
+    refuse,
+)
 
 _BUCKET: Final = re.compile(r"_\d+$")
 
@@ -63,9 +77,9 @@ def plan_undo(ports: S3Ports, directory: JobDirectory, *, leave_removed: bool) -
             refuse(
                 "NAME_TOO_LONG",
                 f"a copy of {file.key[:200]!r} would have a key of more than {MAX_KEY_BYTES}"
-                " bytes; to remove only the job's own files, add --leave-removed",
+                f" bytes. Nothing was changed. {instead(found.removes)}",
             )
-    restores = _versions(ports, directory, found.restores)
+    restores = _versions(ports, directory, found)
     return PlannedUndo(directory, found, restores, _key(ports, directory, found))
 
 
@@ -74,8 +88,22 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
 
     It brings back all that the other one replaced, or, if it says so, nothing. Raises
     `JobRefusedError` as `look_back`; ``NOT_COMMITTED`` for a job that is under way, and
-    ``FILES_CHANGED`` if what the undo brings back is not what was replaced.
+    ``FILES_CHANGED`` if what the undo brings back is not what was replaced. Of jobs above the
+    deployment's prefixes, put before it was narrowed, it sees nothing: the client's plan does.
     """
+    try:
+        return _judged(ports, spec, record)
+    except JobRefusedError as error:
+        unseen = list(filterfalse(ports.serves, directories_above(record.destination.prefix)))
+        if error.code != "FILES_CHANGED" or not unseen:
+            raise
+        place = f"s3://{record.destination.bucket}/{unseen[-1]}"
+        why = f"The reason may be a job at {place}, or above"
+        does = "the pipeline reads nothing there unless the deployment's prefixes name it"
+        refuse(error.code, f"{error.message}. {why}: {does}. Nothing was changed")
+
+
+def _judged(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     undone = JobDirectory(record.destination, record.undoes)
     known = ports.ledger.job(undone.ref)
     if known is not None and known.failure is not None and known.failure.code == JOB_ENDED:
@@ -104,7 +132,7 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
 
 
 def _versions(
-    ports: S3Ports, directory: JobDirectory, files: tuple[CommittedFile, ...]
+    ports: S3Ports, directory: JobDirectory, found: Undo
 ) -> tuple[tuple[CommittedFile, str], ...]:
     """The files that come back, each with the version that has its bytes."""
 
@@ -114,13 +142,14 @@ def _versions(
                 return one.version_id
         return None
 
+    files = found.restores
     versions = in_order(ports.parallel, version, files)
     if missing := versions.count(None):
         refuse(
             "VERSIONS_GONE",
             f"bucket {directory.bucket} no longer has a version of {missing} of the {len(files)}"
             f" files that job {directory.job_id} replaced (it keeps none, or they have expired), so"
-            " they can't come back. To remove the job's own files anyway: --leave-removed",
+            f" they can't come back. Nothing was changed. {instead(found.removes)}",
         )
     return tuple(zip(files, versions, strict=True))
 

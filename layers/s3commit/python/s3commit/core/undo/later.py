@@ -130,6 +130,29 @@ def reach_of(
     return commit, set(bound.held(found))
 
 
+def undone_first(
+    own: Commit, one: Commit, by: Mapping[JobDirectory, Commit]
+) -> JobDirectory | None:
+    """The job to undo so that ``one`` no longer refuses the undo of ``own``; None: there is none.
+
+    ``by`` has the undo of each job that has one, in effect or not.
+    """
+    chain = {one.directory: one}
+    while (undo := by.get(next(reversed(chain)))) and undo.directory not in chain:
+        chain[undo.directory] = undo
+    _, *undos = chain.values()
+    first = undos[-1] if undos else one
+    if len(undos) % 2 or (undos and not undos[0].header.files and _files_replaced(one)):
+        return None  # it is undone, or would be, and what it had removed is left out
+    if own.undoes and (one.undoes or _files_replaced(first)):
+        return None  # the undo of an overwrite refuses that of an undo as well
+    return first.directory if first.header.files or _files_replaced(first) else None
+
+
+def _files_replaced(commit: Commit) -> int:
+    return commit.header.replaced.files if commit.header.replaced else 0
+
+
 def places_of(file: CommittedFile) -> Iterator[Place]:
     """By which a job has removed what was at the file's place, or the files of its job."""
     for root in directories_above(file.key):

@@ -8,7 +8,7 @@ what the job replaced, which the pipeline keeps below ``_s3commit/``.
 A job is undone if another one that undoes it is committed, and is not undone itself.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -60,6 +60,7 @@ from s3commit.core.undo.later import (
     places_of,
     reach_of,
     removed_by,
+    undone_first,
 )
 
 NOT_COMMITTED: Final = "NOT_COMMITTED"
@@ -156,16 +157,27 @@ def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
         for one, reach in reaches
         if one.directory not in restored and is_later(own, one, reach, still, theirs)
     ]
-    refused = refused or _overwritten(ports, own, standing, restores, bound)
+    undos_of = {one.undoes: one for one in commits if one.undoes}
+    refused = refused or _overwritten(ports, own, standing, restores, by=undos_of, bound=bound)
     refused = refused or _brought_back(by_hand, restores)
     if not removes and not restores and refused is None:
         refuse(NOTHING_TO_UNDO, f"job {directory.job_id} has no files, or later jobs replaced all")
+    if refused is not None:
+        why = f"{refused.message}. Nothing was changed. {instead(removes)}"
+        refused = JobRefusedError(why, code=refused.code)
     return Undo(header, removes, len(gone), restores, refused)
 
 
 def refuse(code: str, message: str) -> NoReturn:
     """Raise `JobRefusedError`."""
     raise JobRefusedError(message, code=code)
+
+
+def instead(removes: Collection[ListedObject]) -> str:
+    """The advice where nothing can come back."""
+    if removes:
+        return "To remove only the job's own files: --leave-removed"
+    return "To have the data back anyway, write it again"
 
 
 def _manifest(
@@ -200,7 +212,7 @@ def _replaced(
     if len(files) > MAX_JOB_FILES:
         return {}, JobRefusedError(
             f"job {directory.job_id} replaced more than {MAX_JOB_FILES} files, and one job brings"
-            " back no more; nothing was changed. To remove the job's own files: --leave-removed",
+            " back no more",
             code=TOO_LARGE,
         )
     return files, None
@@ -252,8 +264,7 @@ def _brought_back(again: set[str], restores: Iterable[CommittedFile]) -> JobRefu
     for file in restores:
         if file.key in again:
             return JobRefusedError(
-                f"{file.key[:200]!r}, which the job replaced, is there again: delete it, or restore"
-                " all files by hand and add --leave-removed",
+                f"{file.key[:200]!r}, which the job replaced, is there again: delete it",
                 code="FILES_CHANGED",
             )
     return None
@@ -309,6 +320,8 @@ def _overwritten(
     own: Commit,
     standing: list[tuple[Commit, Reach]],
     restores: Iterable[CommittedFile],
+    *,
+    by: Mapping[JobDirectory, Commit],
     bound: Bound,
 ) -> JobRefusedError | None:
     """Why what the job replaced can't come back beside what later jobs have done there."""
@@ -322,15 +335,16 @@ def _overwritten(
     ]
     if not found:
         return None
-    if surely := [one for one in found if is_surely_later(own, one)]:
-        job_id = surely[-1].directory.job_id
-        why = f"job {job_id} has since replaced or undone data there: undo that one first"
-    else:
+    if unsure := [one for one in found if not is_surely_later(own, one)]:
         why = (
-            f"job {found[0].directory.job_id} has replaced or undone data there within {S3_CLOCKS}"
-            " s, and S3's clocks can't tell whether before or after: nothing was changed, write the"
-            " data again"
+            f"job {unsure[0].directory.job_id} has replaced or undone data there within {S3_CLOCKS}"
+            " s, and S3's clocks can't tell whether before or after"
         )
+    else:
+        why = f"job {found[-1].directory.job_id} has since replaced or undone data there"
+        first = [undone_first(own, one, by) for one in found]
+        if first[-1] and all(first):
+            why += f": undo job {first[-1].job_id} of {first[-1].destination.uri} first"
     return JobRefusedError(why, code="REPLACED_SINCE")
 
 
