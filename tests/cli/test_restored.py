@@ -93,9 +93,7 @@ def test_each_verb_says_first_what_the_ledger_may_not_know(
         assert json.loads(result.stdout)["warning"] == f"{first.removeprefix('Warning: ')}"
 
 
-def test_of_a_restored_ledger_s3_says_how_a_job_is_and_doctor_what_to_do(
-    desk: Desk, deployed: Account
-) -> None:
+def test_of_a_restored_ledger_s3_and_doctor_say_more(desk: Desk, deployed: Account) -> None:
     restore(desk)
     assert desk.shown()["state"] == JobState.COMMITTED
     assert [job["state"] for job in desk.json("log", SALES, *PLACE)["jobs"]] == ["COMMITTED"]
@@ -111,9 +109,7 @@ def test_of_a_restored_ledger_s3_says_how_a_job_is_and_doctor_what_to_do(
     assert deployed.ask()["ledger"] == ("ok", f"table {TABLE} knows all decided jobs")
 
 
-def test_the_page_says_it_in_each_look_until_the_table_is_another(
-    desk: Desk, browser: Browser
-) -> None:
+def test_the_page_says_it_until_the_table_is_another(desk: Desk, browser: Browser) -> None:
     restore(desk)
     assert SAYS[restore].replace("'", "&#39;") in browser.get("/")
     desk.world.ledger.lose()

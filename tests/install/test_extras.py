@@ -34,12 +34,12 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
 from s3commit.arrow import other_schema
-from s3commit.spark.options import parse_options
 from s3commit.spark.schema import check_schema
 from s3commit.spark.tasks import SparkJob
+from s3commit.writer.options import make_options
 from s3commit.writer.table_write import begin, commit
 
-options = parse_options({uri!r}, None)
+options = make_options({uri!r})
 schema = check_schema(StructType([StructField("id", LongType())]), ())
 like = partial(other_schema.check_schema, schema.of_files(None), ())
 job = begin(options, like, "test")
@@ -109,9 +109,7 @@ def test_a_writer_needs_boto3_alone(installed: Installed, lake: Lake) -> None:
     assert (told, len(lake.visible())) == ("1 file\n", 1)
 
 
-def test_a_spark_job_needs_pyarrow_beside_the_clusters_spark(
-    installed: Installed, lake: Lake
-) -> None:
+def test_a_spark_job_needs_pyarrow_beside_spark(installed: Installed, lake: Lake) -> None:
     code = IMPORT.format(names=modules_of("spark"))
     machine = installed("spark", beside=("pyspark",))
     assert does(machine, code + SPARK.format(uri=f"s3://{lake.bucket}/t/")) == "3 rows\n"

@@ -52,9 +52,7 @@ def test_the_streaming_page_does_what_it_says(
 
 
 @pytest.mark.usefixtures("copies")
-def test_the_examples_of_the_docstrings_run(
-    spark: SparkSession, place: Place, tmp_path: Path
-) -> None:
+def test_the_docstrings_examples_run(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     df = spark.range(3).selectExpr("id", "'2026-11-21' dt")
     df.write.parquet(str(tmp_path / "events"))
     stream = spark.readStream.schema(df.schema).parquet(str(tmp_path / "events"))

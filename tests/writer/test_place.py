@@ -14,7 +14,7 @@ import s3commit
 from s3commit.core.formats.layout import SUMMARIES, parse_destination
 from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
 from s3commit.core.ports.objects import ListedObject
-from s3commit.writer.options import make_options
+from s3commit.writer.options import Options, make_options
 from s3commit.writer.place import LOGS, LOOKED_AT, check_place, refuse_files
 from tests.fakes.faults import FaultPlan
 from tests.fakes.memory import ManualClock, MemoryObjectStore
@@ -33,10 +33,14 @@ def holding(*keys: str) -> MemoryObjectStore:
     return store
 
 
+def append(by: Sequence[str], **more: Any) -> Options:
+    return make_options(DESTINATION.uri, partition_by=by, check_names=False, **more)
+
+
 def refusal(keys: Sequence[str], partition_by: Sequence[str], *, objects: bool) -> str | None:
     """The message, of what stands for directories or of files that stay."""
     try:
-        check_place(holding(*keys), DESTINATION, partition_by, others_stay=not objects)
+        check_place(holding(*keys), append(partition_by), compares=not objects)
     except InvalidInputError as error:
         assert error.code == ("PATH_IS_OBJECT" if objects else "OTHER_PARTITIONS")
         return error.message
@@ -117,22 +121,22 @@ def test_a_table_without_files_takes_any_columns() -> None:
     ],
 )
 def test_the_newest_file_is_known_where_files_stay(keys: list[str], newest: str | None) -> None:
-    look = partial(check_place, holding(*keys), DESTINATION, ["x"], other_columns=True)
-    assert look(others_stay=False) is None
-    found = look(others_stay=True)
+    look = partial(check_place, holding(*keys), append(["x"], check_partitions=False))
+    assert look(compares=False) is None
+    found = look()
     assert (found and found.key) == newest
 
 
 def test_who_may_not_list_is_not_stopped() -> None:
     closed = FaultPlan().fail(None, AccessError("no"), times=None)
     for store in (closed.wrap(MemoryObjectStore("lake")), MemoryObjectStore("other")):
-        check_place(store, DESTINATION, ["dt"], others_stay=True)
+        check_place(store, append(["dt"]))
         refuse_files(store, make_options(DESTINATION.uri, mode="error"))
 
 
 def test_partitions_without_files_are_not_looked_through() -> None:
     plan, store = FaultPlan(), holding(*(f"p/t/dt={number:02d}/_SUCCESS" for number in range(50)))
-    check_place(plan.wrap(store), DESTINATION, ["hour"], others_stay=True)
+    check_place(plan.wrap(store), append(["hour"]))
     assert 0 < plan.count() <= 7
 
 
@@ -145,7 +149,7 @@ def test_a_huge_directory_is_not_read_to_its_end() -> None:
                 asked.append(number)
                 yield ListedObject(f"{prefix}_{number}", "", 0)
 
-    check_place(Counting("lake"), DESTINATION, ["dt"], others_stay=True)
+    check_place(Counting("lake"), append(["dt"]))
     assert len(asked) <= 2 * (LOOKED_AT + 1)  # and of the directory that would be Iceberg's
 
 
@@ -158,10 +162,10 @@ def test_a_log_behind_the_names_that_were_seen_is_found(log: Any) -> None:
             return (ListedObject(f"{prefix}{one}", "", 0) for one in range(LOOKED_AT))
 
     store = Huge("lake")
-    check_place(store, DESTINATION, [])
+    check_place(store, append([]))
     store.put("lake", f"p/t/{log.name}/v1.metadata.json", b"")
     with pytest.raises(InvalidInputError, match=rf"/{log.name} exists: "):
-        check_place(store, DESTINATION, [])
+        check_place(store, append([]))
 
 
 def by_write_table(lake: Lake, name: str, cell: Cell, **given: Any) -> int:

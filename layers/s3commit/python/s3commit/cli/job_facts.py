@@ -118,7 +118,7 @@ def read_job(
     ``typed`` is how the caller typed the job. Raises `NotFoundError` (``NO_JOB``) if nothing is
     known of it.
     """
-    ports, problems = session.ports(table), dict[str, str]()
+    ports, problems = session.s3, dict[str, str]()
     ledger = session.trusted_ledger(table)
 
     def stands(key: str) -> bool:
@@ -146,7 +146,7 @@ def read_job(
         if record.state.value != result.outcome.value:
             says = f"{RESULT_FILE} has {result.outcome}, the ledger {record.state}"
             problems[RESULT_FILE], result = f"{says}: the pipeline did not write it", None
-    # Where a request stands, an ended job that has no result yet is not done.
+    # Where there is a request, an ended job that has no result yet is not done.
     is_done = not requested or RESULT_FILE in problems
     if result is None and record is not None and record.state in ENDED and is_done:
         # The sweep deletes the documents of ended jobs, the jar those of undone ones.
@@ -276,7 +276,7 @@ def own_uploads(
     # S3 alone does not tell when it got _job.json: the document may have been put again, as it was.
     opened_at = job.record.opened_at if job.record else ""
     opened_at = opened_at or (LONG_AGO if job.spec else "")
-    own = list(uploads_of_job(session.ports(None), directory, opened_at, looked_at))
+    own = list(uploads_of_job(session.s3, directory, opened_at, looked_at))
     return own, next(listed, None) is None
 
 

@@ -102,18 +102,18 @@ def jobs_document(session: Session, table: str, records: list[JobRecord]) -> dic
     blocking = [other for others in waits.values() for other in others]
     at_work = _oldest(record for record in records if record.state not in {*ENDED, JobState.OPEN})
     executions, problems = session.read_executions(one.execution for one in blocking + at_work)
-    ports = session.ports(table)
     still_open = [one for one in records if one.state is JobState.OPEN and one.idempotency_key]
-    taken = {one.ref for one in _oldest(still_open) if committed_holder(ports, one)}
+    taken = {one.ref for one in _oldest(still_open) if committed_holder(ledger, one)}
     requests, unseen = _read_requests(session, records)
     jobs = [_document(one, waits, executions, requests, now, taken=taken) for one in records]
     jobs.sort(key=lambda job: (job["attention"], job["updatedAt"]), reverse=True)
+    found, unwatched = watched(session, table)
     return {
         "table": table,
         "counts": Counter(job["state"] for job in jobs),
-        "problems": problems + unseen,
+        "problems": problems + unseen + unwatched,
         "jobs": jobs,
-        **watched(session, table),
+        **found,
     }
 
 
@@ -153,7 +153,7 @@ def _document(
 ) -> dict[str, Any]:
     waits_for, execution = waits[record.ref], executions.get(record.execution)
     requested_at = requests.get(record.ref)
-    failed = None  # also of an execution that succeeded meanwhile: it has ended the job
+    failed = None  # also of an execution that has just succeeded: it has ended the job
     if execution and not execution.is_running and execution.status != "SUCCEEDED":
         failed = execution.failure.code if execution.failure else execution.status
     requested = int(now - epoch_of(requested_at)) if requested_at else None

@@ -38,7 +38,7 @@ from s3commit.core.model.limits import (
 )
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.parallel import together
 
 SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest
@@ -61,7 +61,7 @@ class _Counted:
     listed: int = MAX_LINE_BYTES  # bytes of the commit manifest; its header's to begin with
     bytes: int = 0
     rows: int | None = 0
-    directories: str = ""  # the digest of ``partitions``, once it was asked for
+    directories: str = ""  # the digest of ``partitions``, once it was made
 
     def counts(self) -> PlanFacts:
         """The plan's facts, as far as they are known before it is written and all files after."""
@@ -119,7 +119,7 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
             partial(known_spec, ports, ticket),
             lambda: ticket.known.request or read_request(ports, directory),
         )
-    if record.state is JobState.COMMITTING:  # by a twin, which went on
+    if record.state is JobState.COMMITTING:  # by a twin, which continues
         return replace(ticket.after(record), acquired=True)
     refuse_changed(spec, record)
     if not isinstance(request, CommitRequest):
@@ -154,7 +154,7 @@ def _verify(
         )
     if record.conflict is Conflict.REPLACE:
         _refuse_to_replace(ports, directory)
-    # What the request claims sets the size of the units, so it is judged before they are made.
+    # The request's claims set the size of the units, so it is judged before they are made.
     total = request.files
     _refuse_more(total)
     found = _Counted(256 if total <= FEW_FILES else SAMPLED)
@@ -211,7 +211,7 @@ def _refuse_to_replace(ports: Ports, directory: JobDirectory) -> None:
     ports.check_deletes(directory.bucket)
 
 
-def _find_uploads(ports: Ports, directory: JobDirectory, found: _Counted, opened_at: str) -> None:
+def _find_uploads(ports: S3Ports, directory: JobDirectory, found: _Counted, opened_at: str) -> None:
     """One listing for all uploads; those that it lacks are left in ``found``."""
     missing = found.uploads
     if missing:
@@ -238,7 +238,7 @@ def _find_uploads(ports: Ports, directory: JobDirectory, found: _Counted, opened
 
 
 def _refuse_missing_uploads(
-    ports: Ports, directory: JobDirectory, missing: set[bytes], units: Iterable[Unit]
+    ports: S3Ports, directory: JobDirectory, missing: set[bytes], units: Iterable[Unit]
 ) -> None:
     """Each that the listing lacked is looked up by itself."""
     for page in whole_pages(units) if missing else ():

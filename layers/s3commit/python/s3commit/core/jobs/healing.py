@@ -44,7 +44,7 @@ from s3commit.core.model.moments import seconds
 from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.ledger import Ledger, LostRaceError
 from s3commit.core.ports.objects import listed_at
@@ -144,13 +144,13 @@ def _found(ports: Ports, bucket: str, key: str) -> JobRecord | None:
     """The job of a decision record, unless another call has brought it back."""
     decided = decided_job(ports, bucket, key)
     if decided is None:
-        return None  # its documents were deleted meanwhile, or it is another bucket's
+        return None  # its documents were deleted, or it is another bucket's
     standing = ports.ledger.job(decided.ref)
     if standing is not None and standing.state is not JobState.OPEN:
         with suppress(LostRaceError):
             _catch_up(ports, standing, decided)
         return None
-    # So the sweep continues it at once, and deletes its documents when their time is over.
+    # So the sweep continues it immediately, and deletes its documents when their time is over.
     return replace(decided, updated_at=decided.finished_at or decided.decided_at or "")
 
 
@@ -174,7 +174,7 @@ def _refuse_below(directory: JobDirectory, unread: dict[str, S3CommitError]) -> 
             )
 
 
-def refuse_above(ports: Ports, record: JobRecord, unread: Collection[str]) -> None:
+def refuse_above(ports: S3Ports, record: JobRecord, unread: Collection[str]) -> None:
     """Refuse to decide a job that replaces above the table of an unread decision record.
 
     The job of that one has left documents, files or uploads there, with its id in their keys.
@@ -255,7 +255,7 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
     )
 
 
-def result_of(ports: Ports, directory: JobDirectory) -> JobResult | None:
+def result_of(ports: S3Ports, directory: JobDirectory) -> JobResult | None:
     """The job's result; None if there is none that proves anything."""
     with suppress(NotFoundError, InvalidInputError, AccessError):
         return read_result(ports.store, directory)
