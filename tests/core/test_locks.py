@@ -21,6 +21,7 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from tests.core.world import JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.execution import run_execution
+from tests.fakes.faults import Crash
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 NOW = "2026-11-21T22:00:00.000Z"
@@ -283,3 +284,29 @@ def test_i12_a_job_whose_partitions_change_after_it_has_locked_them_is_refused()
     with pytest.raises(JobRefusedError) as refused:
         two.ask(record)
     assert refused.value.code == "REQUEST_CHANGED"
+
+
+def test_i12_who_opens_uploads_during_a_rollback_keeps_nobody_waiting() -> None:
+    """All files are undone by then, so the locks protect nothing."""
+    world, undone, waiting = World(), job_directory(JOB), job_directory(OTHER_JOB)
+    for directory in (undone, waiting):
+        world.ask(directory, "t", conflict=Conflict.REPLACE)
+    world.lose_after_decision(f"sales/part-t-{JOB}")
+
+    def open_one_more() -> None:
+        key = f"sales/more-{JOB}.csv"
+        world.store.create_upload("lake", key, metadata={}, content_type="x")
+
+    world.plan.run_before("list_uploads", open_one_more, times=None)
+    rounds = itertools.count()
+
+    def pause() -> None:
+        if next(rounds) == 3:
+            raise Crash("the test has seen enough")
+
+    with pytest.raises(Crash):
+        run_execution(world.ports, undone, pause=pause)
+    assert world.record(undone).state is JobState.ROLLING_BACK
+    assert world.ledger.holders == set()
+    run_execution(world.unplanned, waiting, execution="execution-2")
+    assert world.result(waiting).outcome is Outcome.COMMITTED

@@ -47,7 +47,9 @@ class Crowded(MemoryLedger):
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.__name__)
-def test_i12_what_a_question_holds_is_bounded_whatever_clients_write(question: Question) -> None:
+def test_i12_what_a_question_holds_does_not_grow_with_what_clients_write(
+    question: Question,
+) -> None:
     world = Swept()
     world.ports = replace(world.ports, ledger=Crowded())
     sweep = Sweep(world.ports, world.executions, LIMITS)
@@ -78,7 +80,9 @@ class Slow(MemoryLedger):
             yield record
 
 
-def test_i12_a_question_that_is_listed_slowly_takes_no_time_from_the_others() -> None:
+def test_i12_a_question_that_is_listed_slowly_has_answers_and_takes_no_time_from_the_others() -> (
+    None
+):
     """Listing has half of its time: the rest is for those that were listed."""
     world = Swept()
     world.ledger = Slow(world, JobState.SEALED)
@@ -93,7 +97,7 @@ def test_i12_a_question_that_is_listed_slowly_takes_no_time_from_the_others() ->
     assert report.aborted == 1
 
 
-def test_i12_a_listing_that_is_cut_short_begins_elsewhere_in_each_sweep() -> None:
+def test_i12_a_listing_that_is_cut_short_begins_at_another_moment_in_each_sweep() -> None:
     world, seen = Swept(), set[str]()
     for number in range(100):
         at = shifted(world.clock.now(), -600 * number)

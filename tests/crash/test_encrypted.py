@@ -18,7 +18,9 @@ OTHERS = b"a stranger's"
 @pytest.mark.parametrize(
     "key", [DIRECTORY.result, DIRECTORY.commits, DIRECTORY.success, "sales/old.parquet"]
 )
-def test_i12_what_others_encrypted_before_keeps_a_job_from_no_end(key: str, key_of: str) -> None:
+def test_i12_what_others_have_encrypted_before_a_job_begins_keeps_it_from_no_end(
+    key: str, key_of: str
+) -> None:
     world = World()
     world.ask(DIRECTORY, conflict=Conflict.REPLACE)
     world.store.put(BUCKET, key, OTHERS)
