@@ -137,6 +137,12 @@ class MemoryObjectStore:
                 refuse_key(key, FOREIGN)
             return self.bucket(bucket).is_open(key, upload_id)
 
+    def upload_bytes(self, bucket: str, key: str, upload_id: str) -> int:
+        with self._lock:
+            if not self.upload_is_open(bucket, key, upload_id):
+                raise UploadGoneError(f"there is no upload {upload_id} of s3://{bucket}/{key}")
+            return sum(map(len, self._upload(bucket, key, upload_id).parts.values()))
+
     def put(
         self,
         bucket: str,
