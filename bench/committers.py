@@ -278,11 +278,15 @@ def _saver(frame: DataFrame, workload: Workload, how: How) -> Callable[[str], ob
     """What writes the frame to a path."""
     overwrites = workload.overwrites and how.overwrites
     mode: Literal["overwrite", "append"] = "overwrite" if overwrites else "append"
-    scope: dict[str, Any] = {"partitionOverwriteMode": "dynamic"} if overwrites else {}
     if how.settings:
+        scope = {"partitionOverwriteMode": "dynamic"} if overwrites else {}
         return frame.write.mode(mode).options(**scope).partitionBy(*workload.by).parquet
     return lambda path: s3commit.spark.write(
-        frame, path, mode=mode, partition_by=workload.by, options=scope
+        frame,
+        path,
+        mode=mode,
+        partition_by=workload.by,
+        partition_overwrite_mode="dynamic" if overwrites else None,
     )
 
 

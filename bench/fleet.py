@@ -88,7 +88,7 @@ def _complete(
 
 
 def _one(ledger: MemoryLedger, ticket: Ticket, unit: Unit) -> UnitResult:
-    ports = Ports(connected(), ledger, SystemClock(), ThreadMap(COMPLETE_WORKERS))
+    ports = Ports(connected(), ledger, SystemClock(), parallel=ThreadMap(COMPLETE_WORKERS))
     return complete_unit(ports, ticket, unit)
 
 

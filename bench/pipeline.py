@@ -73,7 +73,7 @@ def make_pipeline(store: S3ObjectStore) -> Ports:
 
     A second one would find the first one's decisions, and heal itself for 15 minutes first.
     """
-    return Ports(store, MemoryLedger(), SystemClock(), ThreadMap(MAX_POOL_CONNECTIONS))
+    return Ports(store, MemoryLedger(), SystemClock(), parallel=ThreadMap(MAX_POOL_CONNECTIONS))
 
 
 class Committer:

@@ -151,7 +151,7 @@ def _attempt(pending: PendingSet) -> CountedAttempt:
 
 
 def _pipeline(store: MemoryObjectStore) -> Ports:
-    return Ports(store, MemoryLedger(), SystemClock(), ThreadMap(MAX_POOL_CONNECTIONS))
+    return Ports(store, MemoryLedger(), SystemClock(), parallel=ThreadMap(MAX_POOL_CONNECTIONS))
 
 
 READERS: Final[dict[str, Callable[[bytes], object]]] = {

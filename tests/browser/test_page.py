@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from werkzeug.serving import WSGIRequestHandler
 
-from s3commit.cli.page.views import SORTED
+from s3commit.cli.page.jobs_view import SORTED
 from s3commit.core.documents.job_json import MAX_WHO, Who
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Destination

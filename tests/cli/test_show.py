@@ -1,5 +1,7 @@
 """``s3commit show``: everything about one job, from the ledger and S3, or from S3 alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from s3commit.cli.job_facts import REQUESTED
@@ -8,7 +10,7 @@ from s3commit.core.documents.ticket import decode_ticket, execution_input
 from s3commit.core.model.codes import CODES
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.executions import Reason
-from s3commit.core.ports.ledger import Expected
+from s3commit.core.ports.ledger import Change
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of
 from tests.core.world import BUCKET, job_directory
 
@@ -176,7 +178,7 @@ def test_an_id_at_two_destinations_asks_for_one_of_them(desk: Desk) -> None:
 def test_every_state_has_a_next_step(desk: Desk, state: JobState) -> None:
     directory = desk.requested_job()
     ledger, record = desk.world.ledger, desk.world.record(directory)
-    ledger.update(record.ref, Expected(record.generation), {"state": state})
+    ledger.update(Change(record, replace(record, state=state)))
     assert all(desk.shown()["next"])
 
 

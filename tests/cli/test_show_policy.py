@@ -8,7 +8,7 @@ import pytest
 
 from s3commit.cli import render
 from s3commit.cli.advice import MEANING, meaning_of
-from s3commit.cli.show import COUNT_EVERY
+from s3commit.cli.show import COUNT_EVERY, STARTING
 from s3commit.core.documents.job_json import Conditions
 from s3commit.core.documents.result_json import RESULT_JSON, JobResult
 from s3commit.core.documents.ticket import Ticket
@@ -18,6 +18,7 @@ from s3commit.core.model.errors import AccessError, TransientError
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.executions import Execution
+from s3commit.writer.requests import LONGEST_PAUSE
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of
 from tests.core.world import BUCKET, job_directory
 from tests.fakes.execution import STEPS
@@ -245,9 +246,9 @@ def test_i11_a_job_whose_key_another_has_added_nothing_and_exits_0(desk: Desk) -
     assert OTHER in json.loads(output)["error"]["message"]
 
 
-def follow(desk: Desk, job: str = JOB) -> Any:
-    """What `show --follow` prints of a job that has not ended after 30 seconds."""
-    return desk.run("show", "--follow", job, "--table", TABLE, "--timeout", "30s", exit_code=4)
+def follow(desk: Desk, job: str = JOB, timeout: str = "30s") -> Any:
+    """What `show --follow` prints of a job that has not ended by then."""
+    return desk.run("show", "--follow", job, "--table", TABLE, "--timeout", timeout, exit_code=4)
 
 
 def test_a_job_that_takes_longer_exits_4_and_continues_if_that_is_known(desk: Desk) -> None:
@@ -272,8 +273,7 @@ def test_a_job_whose_execution_has_died_is_not_said_to_continue(desk: Desk, late
         desk.environment.on_sleep = dies
     else:
         dies()
-        desk.while_it_waits(lambda: None)  # no more than once
-    ended = follow(desk)
+    ended = follow(desk, timeout="1m")
     assert "PUBLISHING    stopped: its execution is FAILED; all files are" in ended.stdout
     assert f"is PUBLISHING and stopped; see: s3commit show {JOB} --table {TABLE}; " in ended.stderr
     assert f"; then: s3commit commit {JOB} --table {TABLE} starts another" in ended.stderr
@@ -288,6 +288,22 @@ def test_a_job_that_its_execution_ends_between_two_looks_is_not_stopped(desk: De
         return Execution("SUCCEEDED")
 
     desk.executions.describe = describe  # type: ignore[method-assign]
+    shown = desk.run("show", "--follow", JOB, "--table", TABLE).stdout
+    assert [line.split()[2] for line in shown.splitlines()] == ["PUBLISHING", "COMMITTED"]
+    assert "stopped" not in shown
+
+
+def test_a_job_that_another_execution_takes_over_is_not_stopped(desk: Desk) -> None:
+    """`s3commit commit` starts one and advises to follow it, which may come first."""
+    directory = desk.job_at("BeginPublish")
+    desk.dies(JOB, error="NeedsOperatorError", says=PAGE_CHANGED)
+    late = desk.environment.monotonic() + STARTING - LONGEST_PAUSE
+
+    def takes_over() -> None:
+        if desk.environment.monotonic() >= late:
+            desk.world.run(directory)
+
+    desk.environment.on_sleep = takes_over
     shown = desk.run("show", "--follow", JOB, "--table", TABLE).stdout
     assert [line.split()[2] for line in shown.splitlines()] == ["PUBLISHING", "COMMITTED"]
     assert "stopped" not in shown

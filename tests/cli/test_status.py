@@ -85,7 +85,8 @@ def test_alarms_that_ring_and_dead_letters_are_said_if_the_caller_may_read_them(
         "dead letters: 2 in Ingest, 2 in Request; fix the cause, then s3commit redrive",
     ]
     desk.stacks.unwatched = AccessError("not allowed")
-    assert desk.run("status").stderr == NO_JOBS
+    why = "alarms, dead letters cannot be read: not allowed\n"
+    assert desk.run("status").stderr == NO_JOBS + why
     assert desk.json("status")["alarms"] is None
     desk.stacks.unwatched = None
     assert desk.json("status", "--table", TABLE)["deadLetters"] == {"Ingest": 2, "Request": 2}

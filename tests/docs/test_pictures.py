@@ -9,7 +9,7 @@ import pytest
 
 from bench.workloads import NAMES
 from docs import page_screens, pictures, recording, workflow
-from s3commit.cli.page.views import DRAWING
+from s3commit.cli.page.job_view import DRAWING
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 PAGE = pictures.FIGURES.read_text()

@@ -1,8 +1,7 @@
 """A ledger in memory with the conditions of the real one."""
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator
 from itertools import count
 from typing import Any, Self, cast
 
@@ -30,7 +29,7 @@ from s3commit.core.model.moments import seconds
 from s3commit.core.model.record import AttemptRecord, Healing, JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.clock import Clock
-from s3commit.core.ports.ledger import Expected, HeldError, Ledger
+from s3commit.core.ports.ledger import Change, HeldError, Ledger
 from tests.fakes.item_limits import check_beside, check_record
 
 OPEN = JobState.OPEN
@@ -127,17 +126,12 @@ class MemoryLedger(Ledger):
             if stands.until <= healing.until:
                 self._healing[bucket] = healing
 
-    def update(
-        self,
-        ref: str,
-        expected: Expected,
-        changes: Mapping[str, Any],
-        *,
-        unlocked: Collection[str] = (),
-    ) -> JobRecord:
+    def update(self, change: Change) -> JobRecord:
+        ref, unlocked = change.before.ref, change.unlocked
         with self._lock:
-            before = expected.check(ref, self._jobs.get(ref))
-            after = replace(before, **changes)
+            before = self._jobs.get(ref)
+            after = change.made(before)
+            assert before is not None
             put, drop = changed_items(before, after)
             _check_size(after, put, len(put) + len(drop) + len(unlocked))
             held = [one for one in put if not self._is_free(after, one)]

@@ -34,12 +34,12 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
 from s3commit.arrow import other_schema
-from s3commit.spark.options import parse_options
 from s3commit.spark.schema import check_schema
 from s3commit.spark.tasks import SparkJob
+from s3commit.writer.options import make_options
 from s3commit.writer.table_write import begin, commit
 
-options = parse_options({uri!r}, None)
+options = make_options({uri!r})
 schema = check_schema(StructType([StructField("id", LongType())]), ())
 like = partial(other_schema.check_schema, schema.of_files(None), ())
 job = begin(options, like, "test")

@@ -34,12 +34,21 @@ def by_jar(frame: DataFrame, place: Place, mode: str, by: list[str], **options: 
     writer.parquet(uri(place))
 
 
-def by_write(frame: DataFrame, place: Place, mode: Any, by: list[str], **options: Any) -> None:
-    write(frame, place.uri, mode=mode, partition_by=by, options=options)
+def keywords(options: dict[str, str]) -> dict[str, Any]:
+    """The keywords that mean the same as these options of the jar."""
+    names = {
+        "partitionOverwriteMode": "partition_overwrite_mode",
+        "checkPartitions": "check_partitions",
+    }
+    return {names[name]: value != "false" and value for name, value in options.items()}
 
 
-def by_batch(frame: DataFrame, place: Place, mode: Any, by: list[str], **options: Any) -> None:
-    batch_writer(place.uri, query="q", mode=mode, partition_by=by, options=options)(frame, 0)
+def by_write(frame: DataFrame, place: Place, mode: Any, by: list[str], **options: str) -> None:
+    write(frame, place.uri, mode=mode, partition_by=by, **keywords(options))
+
+
+def by_batch(frame: DataFrame, place: Place, mode: Any, by: list[str], **options: str) -> None:
+    batch_writer(place.uri, query="q", mode=mode, partition_by=by, **keywords(options))(frame, 0)
 
 
 CLIENTS: dict[str, Writer] = {"jar": by_jar, "write": by_write, "batch_writer": by_batch}

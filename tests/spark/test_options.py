@@ -1,4 +1,4 @@
-"""The keywords and options of `write`: what is taken, and how what is not is refused."""
+"""The keywords of `write`: what is taken, and how what is not is refused."""
 
 from pathlib import Path
 from typing import Any
@@ -9,16 +9,14 @@ from s3commit.aws.clients import Encryption
 from s3commit.core.documents.job_json import Conditions
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.spark import batch_writer, read, write
-from s3commit.spark.options import KNOWN, parse_options
-from s3commit.writer.options import Options
+from s3commit.spark import read, write
+from s3commit.writer.options import Options, for_a_table, make_options
 
 PATH = "s3://bucket/prefix"
-REFERENCE = Path(__file__).parents[2] / "docs" / "spark.md"
 
 
-def parse(options: dict[str, Any] | None = None, **keywords: Any) -> Options:
-    return parse_options(PATH, options, **keywords)
+def parse(**keywords: Any) -> Options:
+    return for_a_table(make_options(PATH, **keywords))
 
 
 def test_a_path_alone_gives_the_documented_defaults() -> None:
@@ -27,49 +25,6 @@ def test_a_path_alone_gives_the_documented_defaults() -> None:
     assert options.codec == "snappy"
     assert (options.conflict, options.scope) == (Conflict.APPEND, None)
     assert options.max_records_per_file is None
-
-
-# Each of Spark's names, with a text of its and the keyword that means the same.
-SPELLINGS: dict[str, tuple[str, dict[str, Any]]] = {
-    "compression": ("UNCOMPRESSED", {"compression": "none"}),
-    "partitionOverwriteMode": ("Dynamic", {"partition_overwrite_mode": "dynamic"}),
-    "maxRecordsPerFile": ("-1", {"max_records_per_file": 0}),
-    "idempotencyKey": ("day 1", {"idempotency_key": "day 1"}),
-    "conditions.minFiles": ("2", {"min_files": 2}),
-    "checkPartitions": ("false", {"check_partitions": False}),
-    "commitTimeout": ("10m", {"commit_timeout": 600}),
-}
-
-
-@pytest.mark.parametrize("name", KNOWN)
-def test_an_option_of_sparks_means_its_keyword_and_is_not_given_beside_it(name: str) -> None:
-    text, keyword = SPELLINGS[name]
-    columns: dict[str, Any] = {"partition_by": "dt"}
-    meant = parse(**keyword, **columns)
-    assert meant != parse(**columns)
-    assert parse({name: text}, **columns) == parse({name.upper(): text}, **columns) == meant
-    assert parse({name: None}, **columns) == parse(**columns)
-    assert f"`{name}`" in REFERENCE.read_text()
-    for both in ({name: text, name.upper(): text}, {name: text}):
-        with pytest.raises(InvalidInputError, match="mean the same: give one of them") as caught:
-            parse(both, **columns, **(keyword if len(both) == 1 else {}))
-        assert caught.value.code == "BAD_OPTIONS"
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("600", 600), ("90s", 90), ("10m", 600), ("2h", 7200), ("5min", 300)]
-)
-def test_times_are_seconds_unless_they_say_otherwise(text: str, seconds: float) -> None:
-    assert parse({"commitTimeout": text}).commit_timeout == seconds
-
-
-@pytest.mark.parametrize("name", ["partitionedby", "min_rows", "conditions.minFile", "mode"])
-def test_an_unknown_option_is_refused_with_the_known_ones(name: str) -> None:
-    with pytest.raises(InvalidInputError) as caught:
-        parse({name: "dt"})
-    assert caught.value.code == "UNKNOWN_OPTION"
-    assert f"unknown option {name!r}" in caught.value.message
-    assert [known for known in KNOWN if known not in caught.value.message] == []
 
 
 class Column:
@@ -82,13 +37,6 @@ class Column:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"options": {"compression": "rar"}}, "snappy, zstd, gzip, lz4, none"),
-        ({"options": {"partitionOverwriteMode": "both"}}, "static, dynamic"),
-        ({"options": {"maxRecordsPerFile": "many"}}, "a whole number"),
-        ({"options": {"commitTimeout": "soon"}}, "10m"),
-        ({"options": {"commitTimeout": "0"}}, "10m"),
-        ({"options": {"checkPartitions": "perhaps"}}, "true, false"),
-        ({"options": {"conditions.minFiles": "x"}}, "a whole number"),
         ({"mode": "ignore"}, "append, error, errorifexists, overwrite"),
         ({"compression": "rar"}, "snappy, zstd, gzip, lz4, none"),
         ({"partition_overwrite_mode": "both"}, "static, dynamic"),
@@ -110,25 +58,20 @@ class Column:
         ({"min_rows": 5, "max_rows": 4}, "at least 5 rows and at most 4 can't be"),
         ({"idempotency_key": ""}, "give 1 to 1,024 characters, not 0"),
         ({"idempotency_key": "x" * 1025}, "give 1 to 1,024 characters, not 1,025"),
-        ({"options": {"idempotencyKey": "{airflow}"}}, "was not filled in"),
+        ({"idempotency_key": "{airflow}"}, "was not filled in"),
         ({"partition_overwrite_mode": "dynamic"}, "give partition_by"),
         ({"partition_by": 1}, "a column's name, or a list of names"),
         ({"partition_by": [Column()]}, "a column's name, or a list of names"),
         ({"partition_by": Column()}, "a column's name, or a list of names"),
     ],
 )
-def test_a_bad_value_names_the_option_and_what_to_give(given: dict[str, Any], says: str) -> None:
+def test_a_bad_value_names_the_keyword_and_what_to_give(given: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         parse(**given)
     assert says in caught.value.message
-    name = next(iter(given.get("options") or given))
+    name = next(iter(given))
     assert name in caught.value.message or name == "min_rows" or "idempotency" in name
     assert "\n" not in caught.value.message
-
-
-def test_a_batch_has_a_key_of_its_own() -> None:
-    with pytest.raises(InvalidInputError, match="leave the option idempotencyKey out"):
-        batch_writer(PATH, options={"idempotencyKey": "k"})
 
 
 def test_arguments_in_the_wrong_order_are_one_line() -> None:

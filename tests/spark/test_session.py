@@ -8,9 +8,8 @@ from pyspark.sql import SparkSession
 from s3commit.aws.clients import Encryption
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import write
-from s3commit.spark.options import parse_options
 from s3commit.spark.settings import apply_session_settings
-from s3commit.writer.options import Options
+from s3commit.writer.options import Options, make_options
 from tests.spark.conftest import settings as set_for_a_while
 from tests.spark.tiny import BUCKET, Place
 
@@ -20,7 +19,7 @@ S3A = "spark.hadoop.fs.s3a."
 
 
 def obeyed(*, settings: dict[str, str], **said: Any) -> Options:
-    return apply_session_settings(parse_options("s3://lake/sales/", None, **said), settings.get)
+    return apply_session_settings(make_options("s3://lake/sales/", **said), settings.get)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,6 @@ def test_encryption_is_that_of_s3a_unless_the_program_says(
     ("name", "value", "line"),
     [
         (CODEC, "brotli", "codec='brotli': give one of snappy, zstd"),
-        (RECORDS, "many", "a whole number"),
         (S3A + "encryption.algorithm", "SSE-C", r"give encryption=s3commit\.Encryption"),
         (S3A + "acl.default", "PublicRead", "the bucket owner's"),
         (S3A + "create.storage.class", "glacier", "a lifecycle rule"),
@@ -109,7 +107,7 @@ def test_what_cannot_be_obeyed_is_refused_with_what_to_do(name: str, value: str,
 
 
 def test_a_session_that_says_nothing_changes_nothing(session: SparkSession) -> None:
-    said = parse_options("s3://lake/sales/", {})
+    said = make_options("s3://lake/sales/")
     assert apply_session_settings(said, lambda name: session.conf.get(name, None)) == said
 
 

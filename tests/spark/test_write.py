@@ -257,7 +257,7 @@ def test_a_package_that_is_too_old_is_refused(
 ) -> None:
     monkeypatch.setattr(package, "__version__", version)
     with pytest.raises(WrongPythonError, match=says):
-        frame_write._parsed("s3://bucket/t/", None)
+        frame_write._parsed("s3://bucket/t/", {})
 
 
 PROGRAM = (sys.executable, "-m", "tests.engines.chaos.driver")

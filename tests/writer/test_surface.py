@@ -64,7 +64,7 @@ def test_a_keyword_has_one_type_and_one_meaning_in_all_calls() -> None:
                 assert known.setdefault(name, one.annotation) == one.annotation, name
                 assert one.default in {None, False, "append", "error"}
             assert one.kind is not inspect.Parameter.VAR_KEYWORD, call
-    assert {*known} - {"dry_run", "options", "progress", "query"} == KEYWORDS
+    assert {*known} - {"dry_run", "progress", "query"} == KEYWORDS
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if name != "__version__"])
@@ -99,7 +99,7 @@ def test_a_docstring_says_all_arguments_in_one_style_and_has_an_example(name: st
         assert given <= taken, where
         assert not given or "Returns" in said, where
         if "keywords that are not below are those of" in prose:
-            taken -= KEYWORDS | {"options"}
+            taken -= KEYWORDS
         assert taken <= given | {*re.findall(r"``(\w+)``", prose)}, where
 
 

@@ -1,13 +1,14 @@
 """Worlds that break one promise each on which the protocol stands (docs/proof.md)."""
 
 import random
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from s3commit.core.model.locks import Item
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.ledger import Expected
+from s3commit.core.ports.ledger import Change
 from tests.fakes.bucket import Bucket
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
@@ -51,19 +52,12 @@ class HeedlessStore(MemoryObjectStore):
 class HeedlessLedger(MemoryLedger):
     """Writes come through whatever the state, the generation or the locks of others are."""
 
-    def update(
-        self,
-        ref: str,
-        expected: Expected,
-        changes: Mapping[str, Any],
-        *,
-        unlocked: Collection[str] = (),
-    ) -> JobRecord:
-        found = self._jobs.get(ref)
+    def update(self, change: Change) -> JobRecord:
+        found = self._jobs.get(change.before.ref)
         if found is None:
-            raise expected.lost(ref, found)
-        seen = Expected(found.generation)
-        return super().update(ref, seen, {"generation": expected.generation, **changes})
+            raise change.lost(found)
+        overwritten = {"generation": change.before.generation, **change.fields}
+        return super().update(Change(found, replace(found, **overwritten)))
 
     def _is_free(self, record: JobRecord, one: Item) -> bool:
         return True

@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.formats.layout import JobDirectory, is_data, owner_of, partition_of
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.ledger import Ledger
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.undo.job import PlannedUndo, plan_undo
 from tests.engines.sim.furnish import NESTED, add_job, may_hold
 from tests.engines.sim.model import SURE, UNDER_WAY, Copy, Job
@@ -107,7 +106,7 @@ def _undo(world: World, job: Job, victim: Job, *, hasty: bool) -> None:
 
 
 def _plan(world: World, victim: Job, *, leave_removed: bool) -> PlannedUndo:
-    ports = Ports(world.ports.store, cast("Ledger", None), world.scheduler, world.ports.parallel)
+    ports = S3Ports(world.ports.store, parallel=world.ports.parallel)
     plan = partial(plan_undo, ports, victim.directory, leave_removed=leave_removed)
     return world.clients.patiently(plan)
 

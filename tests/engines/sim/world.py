@@ -116,7 +116,7 @@ class World:
             as_store(self.door),
             as_ledger(self.door),
             self.scheduler,
-            self._shuffled_map if rng.random() < 0.3 else map,
+            parallel=self._shuffled_map if rng.random() < 0.3 else map,
             runs=lambda execution: self.executions.describe(execution).is_running,
         )
         self.clients = Clients(self.scheduler, self.ports.store, rng)

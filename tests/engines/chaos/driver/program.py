@@ -90,19 +90,24 @@ def make_session(*, native: bool) -> SparkSession:
 
 
 def write(spark: SparkSession, task: Task, client: Client) -> None:
-    options: dict[str, Any] = {
-        "compression": "uncompressed",
-        "commitTimeout": "120s",
-        **task.options,
-    }
     if client is Client.NATIVE:
+        options = {"compression": "uncompressed", "commitTimeout": "120s", **task.options}
         writer = rows(spark).write.mode(task.mode).partitionBy("k").options(**options)
         writer.parquet(task.uri.replace("s3://", "s3a://"))
         return
     uploads = s3commit.UploadSettings(s3commit.PartSizes(first=5 * 1024 * 1024))
     mode: Any = task.mode
+    scope: Any = task.options.get("partitionOverwriteMode")
     s3commit.spark.write(
-        rows(spark), task.uri, mode=mode, partition_by="k", uploads=uploads, options=options
+        rows(spark),
+        task.uri,
+        mode=mode,
+        partition_by="k",
+        partition_overwrite_mode=scope,
+        idempotency_key=task.options.get("idempotencyKey"),
+        commit_timeout=120,
+        compression="none",
+        uploads=uploads,
     )
 
 

@@ -7,13 +7,11 @@ A request whose answer is lost is repeated by botocore, and then meets its own f
 write leaves a ``token`` of its own in the item: a loser that finds its token has won.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import reduce
 from heapq import merge
 from operator import and_
-from typing import Any
 
 from pynamodb.expressions.condition import Condition
 from pynamodb.expressions.update import Action
@@ -57,7 +55,7 @@ from s3commit.core.model.locks import (
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.clock import Clock
-from s3commit.core.ports.ledger import Expected, HeldError, Ledger
+from s3commit.core.ports.ledger import Change, HeldError, Ledger
 
 _MOVES_ITEMS = {"state", "locks"}  # what stands beside a record changes with these alone
 JOB_DAYS = 30  # how long an ended job stays in the ledger, unless the deployment says else
@@ -120,48 +118,31 @@ class DynamoLedger(DynamoNotes, Ledger):
             return standing
         return record
 
-    def update(
-        self,
-        ref: str,
-        expected: Expected,
-        changes: Mapping[str, Any],
-        *,
-        unlocked: Collection[str] = (),
-    ) -> JobRecord:
-        if changes.keys() & _MOVES_ITEMS:
-            before = expected.check(ref, self.job(ref))
-            after = replace(before, **changes)
-            if unlocked or any(changed_items(before, after)):
-                return self._write_together(before, after, expected, changes, unlocked)
-        token = new_token()
+    def update(self, change: Change) -> JobRecord:
+        ref, token = change.before.ref, new_token()
+        if change.unlocked or change.fields.keys() & _MOVES_ITEMS:
+            before = self.job(ref)
+            after = change.made(before)
+            if before and (change.unlocked or any(changed_items(before, after))):
+                return self._write_together(before, after, change)
         item = self._items.job(*job_key(ref))
-        actions = [*self._actions(ref, changes), JobItem.token.set(token)]
         try:
             with translated(f"writing job {ref} in the ledger"):
-                item.update(actions, _condition(expected))
+                item.update(self._actions(change, token), _condition(change))
         except PreconditionError as error:
-            return self._as_written(ref, expected, token, error)
+            return self._as_written(change, token, error)
         return job_record(item)
 
-    def _as_written(
-        self, ref: str, expected: Expected, token: str, error: PreconditionError
-    ) -> JobRecord:
+    def _as_written(self, change: Change, token: str, error: PreconditionError) -> JobRecord:
         """The record, if the refused write has met itself. Raises `LostRaceError` otherwise."""
-        found = self._job_item(ref)
+        found = self._job_item(change.before.ref)
         record = job_record(found) if found else None
         if found is None or record is None or found.token != token:
-            expected.check(ref, record)
-            raise expected.lost(ref, record) from error
+            change.made(record)
+            raise change.lost(record) from error
         return record
 
-    def _write_together(
-        self,
-        before: JobRecord,
-        after: JobRecord,
-        expected: Expected,
-        changes: Mapping[str, Any],
-        unlocked: Collection[str],
-    ) -> JobRecord:
+    def _write_together(self, before: JobRecord, after: JobRecord, change: Change) -> JobRecord:
         """Write the record and the items beside it: all, or nothing.
 
         The items beside it follow from the record as it was read. So its locks have to be the same
@@ -169,22 +150,22 @@ class DynamoLedger(DynamoNotes, Ledger):
         """
         ref, token = before.ref, new_token()
         same_locks = JobItem.locks == list(before.locks)
-        actions = [*self._actions(ref, changes), JobItem.token.set(token)]
         put, drop = changed_items(before, after)
         try:
             with translated(f"writing job {ref} in the ledger"), self._transaction() as transaction:
                 item = self._items.job(*job_key(ref))
-                transaction.update(item, actions, _condition(expected) & same_locks)
+                condition = _condition(change) & same_locks
+                transaction.update(item, self._actions(change, token), condition)
                 for one in put:
                     transaction.save(self._beside(after, one), _is_free(after, one))
                 for one in drop:
                     transaction.delete(self._beside(before, one))
                 nobody_has_it = LockItem.pk.does_not_exist()
-                for node in sorted(unlocked):
+                for node in sorted(change.unlocked):
                     transaction.condition_check(self._items.lock, *lock_key(node), nobody_has_it)
         except PreconditionError as error:
             if refused_items(error)[-1]:  # pynamodb sends what is updated last
-                return self._as_written(ref, expected, token, error)
+                return self._as_written(change, token, error)
             raise HeldError(f"job {ref}: another job holds what it needs") from error
         return after
 
@@ -252,30 +233,33 @@ class DynamoLedger(DynamoNotes, Ledger):
     def _job_item(self, ref: str) -> JobItem | None:
         return self._get(self._items.job, job_key(ref), f"reading job {ref} in the ledger")
 
-    def _actions(self, ref: str, changes: Mapping[str, Any]) -> Iterator[Action]:
-        for name, value in changes.items():
+    def _actions(self, change: Change, token: str) -> list[Action]:
+        before, after = change.before, change.after
+        actions: list[Action] = [JobItem.token.set(token)]
+        for name, value in change.fields.items():
             attribute = getattr(JobItem, name)
-            yield attribute.remove() if value is None else attribute.set(stored(value))
-        if "state" in changes:
-            yield JobItem.shelf.set(shelf_of(ref, changes["state"]))
-        if "finished_at" in changes:
-            yield JobItem.expires_at.set(
-                seconds_after(changes["finished_at"], self._job_days * DAY)
-            )
+            actions.append(attribute.remove() if value is None else attribute.set(stored(value)))
+        if after.state is not before.state:
+            actions.append(JobItem.shelf.set(shelf_of(after.ref, after.state)))
+        if after.finished_at and after.finished_at != before.finished_at:
+            life = seconds_after(after.finished_at, self._job_days * DAY)
+            actions.append(JobItem.expires_at.set(life))
+        return actions
 
 
-def _condition(expected: Expected) -> Condition:
-    nobody_took_over_since = JobItem.generation == expected.generation
+def _condition(change: Change) -> Condition:
+    before = change.before
+    nobody_took_over_since = JobItem.generation == before.generation
     conditions: list[Condition] = [nobody_took_over_since]
-    if expected.state is not None:
-        still_in_state = JobItem.state == expected.state.value
+    if not change.is_forced:
+        still_in_state = JobItem.state == before.state.value
         conditions.append(still_in_state)
-    if expected.plan is not None:
-        plan_is_the_verified_one = JobItem.plan["sha256"] == expected.plan.sha256
+    if change.same_lists:
+        plan_is_the_verified_one = JobItem.plan["sha256"] == before.planned.sha256
         list_is_the_verified_one = (
             JobItem.replaced.does_not_exist()
-            if expected.replaced is None
-            else JobItem.replaced["sha256"] == expected.replaced.sha256
+            if before.replaced is None
+            else JobItem.replaced["sha256"] == before.replaced.sha256
         )
         conditions += [plan_is_the_verified_one, list_is_the_verified_one]
     return reduce(and_, conditions)

@@ -75,7 +75,7 @@ def abort(
     record = found.record
     is_decided = lists_lost and record is not None and record.state in GOES_BY_LISTS
     if is_decided and record is not None:
-        seen = sum(1 for _ in visible_files(session.ports(found.table), record))
+        seen = sum(1 for _ in visible_files(session.s3, record))
         session.out.note(f"visible now, by their names: {seen} of its {record.planned.files} files")
     if is_decided or (found.request_stands and found.state in _GIVEN_UP):
         who = this_program()

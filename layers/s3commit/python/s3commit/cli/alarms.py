@@ -1,7 +1,6 @@
 """A deployment's alarms, dead letters and pause: for `status`, `doctor` and the page."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -89,41 +88,47 @@ def unheard(around: Deployment) -> list[str]:
     return [notifications.told(found)] * bool(found)
 
 
-_READS: dict[str, Callable[[Deployment], Any]] = {
-    "alarms": ringing,
-    "deadLetters": dead_letters,
-    "disabled": disabled,
-    "unheard": unheard,
+# What is watched: its heading, and how it is read.
+_WATCHED: dict[str, tuple[str, Callable[[Deployment], Any]]] = {
+    "alarms": ("alarms", ringing),
+    "deadLetters": ("dead letters", dead_letters),
+    "disabled": ("deployment", disabled),
+    "unheard": ("events", unheard),
 }
 
 
-def watched(session: Session, table: str) -> dict[str, Any]:
-    """The members of ``_READS`` for the deployment with that table; null: not to be seen."""
-    found: dict[str, Any] = dict.fromkeys(_READS)
+def watched(session: Session, table: str) -> tuple[dict[str, Any], list[str]]:
+    """The members of ``_WATCHED`` for the deployment with that table; null: not seen, and why."""
+    found: dict[str, Any] = dict.fromkeys(_WATCHED)
+    problems: dict[str, list[str]] = {}
     if around := session.deployment_of(table):
-        for name, read in _READS.items():
-            with suppress(S3CommitError):  # a caller without these rights still sees the jobs
+        for name, (heading, read) in _WATCHED.items():
+            try:
                 found[name] = read(around)
-    return found
+            except S3CommitError as error:  # a caller without these rights still sees the jobs
+                problems.setdefault(error.message, []).append(heading)
+    return found, [f"{', '.join(what)} cannot be read: {why}" for why, what in problems.items()]
 
 
 def sentences(found: dict[str, Any]) -> list[str]:
     """A line each for the alarms of `watched`, the dead letters and a pause, if there are some."""
-    lines = []
-    if found.get("alarms"):
-        alarms = sorted(found["alarms"].items())
-        named = ", ".join(f"{name} since {moment(one['ringsSince'])}" for name, one in alarms)
-        lines.append(f"alarms: {named}; see {RUNBOOK}")
-    if found.get("deadLetters"):
-        each = ", ".join(f"{count} in {name}" for name, count in found["deadLetters"].items())
-        lines.append(f"dead letters: {each}; fix the cause, then s3commit redrive")
-    if found.get("disabled"):
-        names = ", ".join(found["disabled"])
-        paused = env.MAPPING_OUTPUTS["Request"] in found["disabled"]
+    known = ((heading, name, found.get(name)) for name, (heading, _) in _WATCHED.items())
+    return [f"{heading}: {_told(name, one)}" for heading, name, one in known if one]
+
+
+def _told(name: str, found: Any) -> str:
+    """The sentence about a member of ``_WATCHED`` that is not empty, with the way out."""
+    if name == "alarms":
+        named = (f"{one} since {moment(its['ringsSince'])}" for one, its in sorted(found.items()))
+        return f"{', '.join(named)}; see {RUNBOOK}"
+    if name == "deadLetters":
+        each = ", ".join(f"{count} in {inbox}" for inbox, count in found.items())
+        return f"{each}; fix the cause, then s3commit redrive"
+    if name == "disabled":
+        paused = env.MAPPING_OUTPUTS["Request"] in found
         kind = "paused, no job starts" if paused else "partly paused"
-        lines.append(f"deployment: {kind} ({names} disabled); s3commit resume")
-    lines += [f"events: {one}; see {RUNBOOK}" for one in found.get("unheard") or ()]
-    return lines
+        return f"{kind} ({', '.join(found)} disabled); s3commit resume"
+    return f"{found[0]}; see {RUNBOOK}"
 
 
 def alarms(around: Deployment) -> Finding:
@@ -146,5 +151,5 @@ def sources(around: Deployment) -> Finding:
 def _finding(around: Deployment, what: str, well: str) -> Finding:
     if not around.pipeline:
         return skipped(f"no stack {around.stack(env.PIPELINE_STACK)}: not deployed")
-    (line,) = sentences({what: _READS[what](around)}) or [""]
-    return to_do(line.partition(": ")[2]) if line else ok(well)
+    _, read = _WATCHED[what]
+    return to_do(_told(what, found)) if (found := read(around)) else ok(well)

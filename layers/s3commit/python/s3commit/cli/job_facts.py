@@ -118,7 +118,7 @@ def read_job(
     ``typed`` is how the caller typed the job. Raises `NotFoundError` (``NO_JOB``) if nothing is
     known of it.
     """
-    ports, problems = session.ports(table), dict[str, str]()
+    ports, problems = session.s3, dict[str, str]()
     ledger = session.trusted_ledger(table)
 
     def stands(key: str) -> bool:
@@ -276,7 +276,7 @@ def own_uploads(
     # S3 alone does not tell when it got _job.json: the document may have been put again, as it was.
     opened_at = job.record.opened_at if job.record else ""
     opened_at = opened_at or (LONG_AGO if job.spec else "")
-    own = list(uploads_of_job(session.ports(None), directory, opened_at, looked_at))
+    own = list(uploads_of_job(session.s3, directory, opened_at, looked_at))
     return own, next(listed, None) is None
 
 

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, cached_property
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -29,7 +29,7 @@ from s3commit.core.model.errors import (
     NotFoundError,
     S3CommitError,
 )
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.clock import Clock
 from s3commit.core.ports.executions import Execution, Executions
 from s3commit.core.ports.ledger import Ledger
@@ -222,11 +222,14 @@ class Session:
                 self.machines[machine] = StateMachine(machine)
         return self.machines[machine]
 
-    def ports(self, table: str | None) -> Ports:
-        """The ports of the protocol's rules; without a table none may use the ledger."""
-        # The rules that read a job's documents and uploads in S3 take all ports as well.
-        ledger = cast("Ledger", self.ledger(table) if table else None)
-        return Ports(self.store, ledger, self.clock, self.parallel)
+    @property
+    def s3(self) -> S3Ports:
+        """The ports of the rules that ask S3 alone."""
+        return S3Ports(self.store, parallel=self.parallel)
+
+    def ports(self, table: str) -> Ports:
+        """The ports of all of the protocol's rules."""
+        return Ports(self.store, self.ledger(table), self.clock, parallel=self.parallel)
 
     def epoch(self) -> float:
         """The present in seconds since 1970."""

@@ -44,6 +44,7 @@ from s3commit.core.ports.executions import Execution
 from s3commit.writer.requests import Patience, require_committed
 
 COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in the ledger
+STARTING = 20.0  # seconds until a new execution has taken its job over, at most
 SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops counting
 _UNCOUNTED = "only some of the destination's open uploads were read: this job may have more"
 _REGION = re.compile("[a-z0-9-]+")
@@ -115,7 +116,7 @@ def job_document(
         one["executionRuns"] = other.is_running if other else None
     execution = executions.get(job.execution)
     is_open = record is not None and record.state is JobState.OPEN
-    holder = committed_holder(session.ports(job.table), record) if record and is_open else ""
+    holder = committed_holder(job.ledger, record) if job.ledger and record and is_open else ""
     return {
         "jobId": job.job_id,
         "destination": job.directory.destination.uri,
@@ -254,20 +255,23 @@ def _follow(session: Session, look: Callable[[], JobFacts], timeout: int) -> Job
     patience = Patience(session.environment, timeout)
     seen: dict[str, Any] = {"state": "unseen", "noted": None}
     counted, looked, again, is_last = 0.0, 0.0, f"status{session.where}", False
-    at, execution, is_dead = ("", ""), None, False  # of the job when it was looked at last
+    at, execution = ("", ""), None  # of the job when it was looked at last
+    dead_since: float | None = None  # seconds; of that execution, if it has ended
     while True:
         trouble = ""
         try:
             job = look()
             again = f"show {job.name}"
             now, where = session.epoch(), (job.state, job.execution)
-            # It may have ended its job meanwhile, or have only begun: two looks have to agree.
-            was_dead = is_dead and where == at
-            if job.result is None and (where != at or is_dead or now - looked >= COUNT_EVERY):
+            dead_since = dead_since if where == at else None
+            # It may have ended its job meanwhile, or another, of `s3commit commit`, be starting.
+            stopped = dead_since is not None and now - dead_since >= STARTING
+            if job.result is None and (where != at or dead_since or now - looked >= COUNT_EVERY):
                 at, looked = where, now
                 execution = session.read_executions([job.execution])[0].get(job.execution)
                 is_dead = execution is not None and not execution.is_running
-            known = execution if was_dead or not is_dead else None
+                dead_since = (dead_since or now) if is_dead else None
+            known = execution if stopped or dead_since is None else None
             change = {**_change(session, job, known), "noted": seen["noted"]}
             if job.state != JobState.OPEN:
                 change["noted"] = None
@@ -279,7 +283,7 @@ def _follow(session: Session, look: Callable[[], JobFacts], timeout: int) -> Job
                 session.out.line({"at": session.clock.now(), **change}, _sentence(session, change))
             if job.result is not None:
                 return job.result
-            if execution and is_dead and was_dead:
+            if execution and dead_since and stopped:
                 steps = next_step(job, execution, [], session.epoch(), None, key_holder="")
                 says = f"the job is {job.state} and stopped; see: s3commit {again}"
                 raise OutcomeUnknownError("; ".join((says, *steps)))
@@ -288,7 +292,7 @@ def _follow(session: Session, look: Callable[[], JobFacts], timeout: int) -> Job
         if is_last:
             raise OutcomeUnknownError(
                 f"the job has not ended after {age(timeout)}: it is {seen['state']}{trouble}"
-                f"{' and continues' if execution and not is_dead else ''}; see: s3commit {again}"
+                f"{' and continues' if execution and not dead_since else ''}; see: s3commit {again}"
             )
         is_last = not patience.pause()
 

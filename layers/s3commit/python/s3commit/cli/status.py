@@ -102,18 +102,18 @@ def jobs_document(session: Session, table: str, records: list[JobRecord]) -> dic
     blocking = [other for others in waits.values() for other in others]
     at_work = _oldest(record for record in records if record.state not in {*ENDED, JobState.OPEN})
     executions, problems = session.read_executions(one.execution for one in blocking + at_work)
-    ports = session.ports(table)
     still_open = [one for one in records if one.state is JobState.OPEN and one.idempotency_key]
-    taken = {one.ref for one in _oldest(still_open) if committed_holder(ports, one)}
+    taken = {one.ref for one in _oldest(still_open) if committed_holder(ledger, one)}
     requests, unseen = _read_requests(session, records)
     jobs = [_document(one, waits, executions, requests, now, taken=taken) for one in records]
     jobs.sort(key=lambda job: (job["attention"], job["updatedAt"]), reverse=True)
+    found, unwatched = watched(session, table)
     return {
         "table": table,
         "counts": Counter(job["state"] for job in jobs),
-        "problems": problems + unseen,
+        "problems": problems + unseen + unwatched,
         "jobs": jobs,
-        **watched(session, table),
+        **found,
     }
 
 

@@ -44,12 +44,11 @@ def undo(session: Session, *, job: NamedJob, leave_removed: bool, dry_run: bool)
             f"job {directory.job_id} is {record.state}; only a committed job can be undone",
             code="NOT_COMMITTED",
         )
-    ports = session.ports(table)
-    planned = plan_undo(ports, directory, leave_removed=leave_removed)
+    planned = plan_undo(session.s3, directory, leave_removed=leave_removed)
     result = None
     if not dry_run:
         result = carry_out(
-            ports, planned, session.environment, commit_timeout=DEFAULT_COMMIT_TIMEOUT
+            session.s3, planned, session.environment, commit_timeout=DEFAULT_COMMIT_TIMEOUT
         )
     _print(session, planned, result)
 

@@ -19,7 +19,9 @@ from s3commit.writer.options import (
     Options,
     OverwriteMode,
     check_key,
+    for_a_table,
     keywords_of,
+    make_options,
     nothing_written,
     refused,
 )
@@ -55,7 +57,6 @@ def write(
     check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
-    options: Mapping[str, object] | None = None,
     progress: bool | None = None,
     dry_run: bool = False,
 ) -> CommitResult:
@@ -88,8 +89,6 @@ def write(
             compared, nor are two first writes at the same time with each other.
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
-        options: some of these in Spark's names, ``{"maxRecordsPerFile": 1000}``, for programs that
-            are ported.
         progress: show files and rows as tasks end, on standard error; by default in a terminal or
             a notebook alone (not with Spark Connect).
         dry_run: write nothing and run no task. Options, schema, rights, pipeline and place are
@@ -115,7 +114,7 @@ def write(
     with nothing_written():
         if hasattr(path, "mapInArrow"):
             raise refused("the DataFrame comes first: write(df, path)")
-        parsed = _parsed(path, options, **keywords)
+        parsed = _parsed(path, keywords)
         if dry_run:
             return _look_only(df, parsed)
     result = _write(df, parsed, progress=progress)
@@ -141,7 +140,6 @@ def batch_writer(  # noqa: D417 - the others are those of write
     check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
-    options: Mapping[str, object] | None = None,
     dry_run: bool = False,
 ) -> Callable[[DataFrame, int], None]:
     """A function for ``foreachBatch`` that writes each micro-batch exactly once.
@@ -171,11 +169,9 @@ def batch_writer(  # noqa: D417 - the others are those of write
     """
     keywords = keywords_of(locals())
     with nothing_written():
-        parsed = _parsed(path, options, **keywords)
+        parsed = _parsed(path, keywords)
         if query is not None:
             check_key(query, "query")
-        if parsed.idempotency_key is not None:
-            raise refused("each batch has a key of its own: leave the option idempotencyKey out")
 
     def write_batch(df: DataFrame, number: int) -> None:
         with nothing_written():
@@ -211,11 +207,9 @@ def _query_id(df: DataFrame) -> str:
     return str(found)
 
 
-def _parsed(path: str, options: Mapping[str, object] | None, **keywords: Any) -> Options:
+def _parsed(path: str, keywords: Mapping[str, Any]) -> Options:
     check_versions("pyspark", "pyarrow")
-    from s3commit.spark.options import parse_options  # noqa: PLC0415
-
-    return parse_options(path, options, **keywords)
+    return for_a_table(make_options(path, **keywords))
 
 
 def _write(
@@ -256,10 +250,10 @@ def _look_only(df: DataFrame, options: Options) -> CommitResult:
 def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, CheckSchema, Who]:
     """The job's options, completed by the session, the schema, and what compares it with files."""
     from s3commit.arrow import other_schema  # noqa: PLC0415
-    from s3commit.spark.options import SESSION_SCOPE  # noqa: PLC0415
     from s3commit.spark.schema import check_schema  # noqa: PLC0415
     from s3commit.spark.settings import (  # noqa: PLC0415
         FIELD_IDS,
+        SESSION_SCOPE,
         apply_session_settings,
         refuse_unlike,
         settings_of,

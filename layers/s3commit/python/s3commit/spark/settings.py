@@ -17,9 +17,8 @@ from pyspark.sql.types import DataType, DateType, StructType, TimestampType
 
 from s3commit.aws.clients import Encryption
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.spark.options import codec_of, limit_of
 from s3commit.spark.schema import nested_types
-from s3commit.writer.options import Options
+from s3commit.writer.options import COMPRESSIONS, Options, meaning
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,8 +26,10 @@ if TYPE_CHECKING:
 # The value of a setting, by its name; None if it is not set.
 Setting = Callable[[str], str | None]
 
+SESSION_SCOPE: Final = "spark.sql.sources.partitionOverwriteMode"
 CODEC: Final = "spark.sql.parquet.compression.codec"
 RECORDS: Final = "spark.sql.files.maxRecordsPerFile"
+_CODECS: Final = {**COMPRESSIONS, "uncompressed": "none", "lz4_raw": "lz4"}
 # S3A's names (https://hadoop.apache.org/docs/stable/hadoop-aws/tools/hadoop-aws/encryption.html).
 _ALGORITHM: Final = ("encryption.algorithm", "server-side-encryption-algorithm")
 _KEY: Final = ("encryption.key", "server-side-encryption.key")
@@ -120,9 +121,9 @@ def apply_session_settings(options: Options, setting: Setting) -> Options:
     records = setting(RECORDS)
     compression = setting(CODEC)
     if options.compression is None and compression is not None:
-        options = replace(options, compression=codec_of(CODEC, compression))
+        options = replace(options, compression=meaning(CODEC, compression, _CODECS))
     if options.max_records_per_file is None and records is not None:
-        options = replace(options, max_records_per_file=limit_of(RECORDS, records))
+        options = replace(options, max_records_per_file=max(0, int(records)))
     return replace(options, encryption=options.encryption or _encryption(options, setting))
 
 

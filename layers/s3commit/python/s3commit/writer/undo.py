@@ -7,7 +7,7 @@ process.
 
 from __future__ import annotations
 
-from typing import Final, cast
+from typing import Final
 
 from s3commit.aws.clients import Encryption, make_client
 from s3commit.aws.parallel import ThreadMap
@@ -21,8 +21,7 @@ from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import JobFailedError
-from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.ledger import Ledger
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import PartSource
 from s3commit.core.ports.parallel import in_order
 from s3commit.core.undo.job import PlannedUndo, plan_undo
@@ -81,17 +80,14 @@ def undo(
     directory = JobDirectory(parse_destination(destination), check_job_id(job_id))
     client = make_client(connections=WORKERS)
     check_pipeline(client, directory.destination)
-    no_ledger = cast("Ledger", None)  # a plan asks S3 alone
-    store = S3ObjectStore(client, encryption=encryption)
-    environment = Environment()
-    ports = Ports(store, no_ledger, environment, ThreadMap(WORKERS))
+    ports = S3Ports(S3ObjectStore(client, encryption=encryption), parallel=ThreadMap(WORKERS))
     planned = plan_undo(ports, directory, leave_removed=leave_removed)
     place, backs = directory.destination, [file for file, _ in planned.restores]
     if dry_run:
         rows, size = sum(one.rows or 0 for one in backs), sum(one.length for one in backs)
         removed = len(planned.found.removes)
         return CommitResult(place.uri, "", len(backs), rows, size, removed, dry_run=True)
-    done = carry_out(ports, planned, environment, commit_timeout=commit_timeout)
+    done = carry_out(ports, planned, Environment(), commit_timeout=commit_timeout)
     listed = f"s3://{place.bucket}/{JobDirectory(place, done.job_id).commits}"
     return CommitResult(
         place.uri, done.job_id, done.files, done.rows or 0, done.bytes, done.replaced, listed
@@ -99,7 +95,7 @@ def undo(
 
 
 def carry_out(
-    ports: Ports, planned: PlannedUndo, environment: Environment, *, commit_timeout: float
+    ports: S3Ports, planned: PlannedUndo, environment: Environment, *, commit_timeout: float
 ) -> JobResult:
     """Undo as planned, and wait for the outcome. Raises as `undo`."""
     place = planned.directory.destination
@@ -126,7 +122,7 @@ def carry_out(
 
 
 def _copy(
-    ports: Ports, job: Job, task_id: str, group: list[tuple[str, CommittedFile, str]]
+    ports: S3Ports, job: Job, task_id: str, group: list[tuple[str, CommittedFile, str]]
 ) -> CountedAttempt:
     """Have S3 copy the files into uploads of the job; the attempt that names them."""
     attempt_id = job.environment.new_id()
@@ -141,7 +137,7 @@ def _copy(
     )
 
 
-def _upload(ports: Ports, target: Target, file: CommittedFile, version: str) -> PendingFile:
+def _upload(ports: S3Ports, target: Target, file: CommittedFile, version: str) -> PendingFile:
     bucket, key, store = target.bucket, target.key, ports.store
     upload_id = store.create_upload(
         bucket, key, metadata=target.metadata, content_type=target.content_type

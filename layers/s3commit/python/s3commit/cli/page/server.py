@@ -1,8 +1,9 @@
 """The page on 127.0.0.1: each view whole, and what changes in it as server-sent events."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,13 +14,19 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.serving import WSGIRequestHandler
 
 from s3commit.cli.page.door import Door
-from s3commit.cli.page.views import Views
+from s3commit.cli.page.job_view import job_view, log_view
+from s3commit.cli.page.jobs_view import JobsView
+from s3commit.cli.page.table_view import table_view
 from s3commit.cli.render import age, moment, shortened
 from s3commit.cli.session import Session
 from s3commit.core.formats.strict_json import printable
 from s3commit.core.model.amounts import many, size
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.local.serving import Serving
+
+# The content of each view, by what stands behind the address's ``?``: a template's variables, and
+# ``ended``, which says that nothing will change any more.
+Views = Mapping[str, Callable[[Mapping[str, str]], dict[str, Any]]]
 
 # A stream rests so many times as long as a look took: it takes a part of an account's rates.
 REST = {"jobs": 10, "job": 2, "table": 10, "log": 10}
@@ -33,7 +40,10 @@ def make_page(session: Session, port: int) -> tuple[Flask, str]:
     application.jinja_env.globals["shortened"] = shortened
     application.jinja_env.finalize = _text
     door = Door(application, port)
-    views = Views(session)
+    views: Views = {
+        **{"jobs": JobsView(session), "table": partial(table_view, session)},
+        **{"job": partial(job_view, session), "log": partial(log_view, session)},
+    }
 
     @application.get("/")
     @application.get("/<any(jobs, job, table, log):view>")
@@ -64,7 +74,7 @@ def _look(session: Session, views: Views, view: str, asked: MultiDict[str, str])
     """The content of a view; an error is an answer of one line, as the command has it."""
     session.trusted.clear()  # the table may be another one by now
     try:
-        found: dict[str, Any] = getattr(views, view)(asked)
+        found: dict[str, Any] = views[view](asked)
     except (InvalidInputError, click.UsageError) as error:
         abort(400, error.message)
     except NotFoundError as error:

@@ -48,7 +48,7 @@ from s3commit.core.model.moments import seconds, shifted
 from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord, Waits
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.ledger import HeldError, LostRaceError
 
 
@@ -76,7 +76,7 @@ def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
     return replace(ticket.after(record), acquired=True)
 
 
-def _reach(ports: Ports, record: JobRecord) -> tuple[str, ...]:
+def _reach(ports: S3Ports, record: JobRecord) -> tuple[str, ...]:
     """The nodes that a job with a plan replaces."""
     partitions: list[str] = []
     if record.scope is Scope.PARTITION:
@@ -144,7 +144,7 @@ def _earlier(ports: Ports, record: JobRecord, nodes: tuple[str, ...]) -> list[Jo
     return list(islice((other for other in looked_at if ports.runs(other.execution)), 1))
 
 
-def _known_reach(ports: Ports, other: JobRecord) -> tuple[str, ...]:
+def _known_reach(ports: S3Ports, other: JobRecord) -> tuple[str, ...]:
     """The nodes that another job replaces; its destination as long as they are not known."""
     if other.plan is not None:
         # It has ended since, or will be refused itself.

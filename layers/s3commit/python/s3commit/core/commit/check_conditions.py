@@ -30,7 +30,7 @@ from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.ports.parallel import together
 from s3commit.core.undo.job import judge_undo
@@ -78,7 +78,7 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
     return ticket.after(record)
 
 
-def _at_directories(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
+def _at_directories(ports: S3Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
     """The keys of objects that have the names of the directories that the files will be in.
 
     Readers take such an object for the table or the partition. Below a whole destination the
@@ -94,7 +94,7 @@ def _at_directories(ports: Ports, directory: JobDirectory, record: JobRecord) ->
             yield found.key
 
 
-def _refuse_taken(ports: Ports, ticket: Ticket, record: JobRecord) -> None:
+def _refuse_taken(ports: S3Ports, ticket: Ticket, record: JobRecord) -> None:
     """No object has the key of one of the job's files (I5).
 
     So an object that has it after the decision is the job's, and a roll back may delete it.
@@ -119,7 +119,8 @@ def _replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> Itera
         for one in some:
             nodes = leave.get(owner_of(one.key) or "", ())
             if is_inner_marker(one.key[root:]):
-                markers += [one] * (len(markers) < MOST_MARKERS)
+                if len(markers) < MOST_MARKERS:
+                    markers.append(one)
             elif not f"{directory.bucket}/{one.key}".startswith(nodes):
                 is_any = True
                 yield one

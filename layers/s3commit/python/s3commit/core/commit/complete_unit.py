@@ -19,7 +19,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.model.limits import LONGEST_WORDS, SHORTEST_WORDS, WORDS_OF_A_JOB
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import listed_at
 from s3commit.core.ports.parallel import together
@@ -57,7 +57,7 @@ def _words(error: S3CommitError, units: int) -> str:
     return one_line(f"{error.code}: {error.message}", most)
 
 
-def complete_file(ports: Ports, file: PendingFile) -> S3CommitError | None:
+def complete_file(ports: S3Ports, file: PendingFile) -> S3CommitError | None:
     """Complete one upload; S3's message, if the file is lost.
 
     Where the upload does not exist, the key shows if it was completed before: no object had it at

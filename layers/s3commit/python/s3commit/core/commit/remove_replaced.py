@@ -15,7 +15,7 @@ from s3commit.core.jobs.guards import known_record, unless_overtaken
 from s3commit.core.jobs.lost_lists import is_given_up
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.parallel import together
 
@@ -53,7 +53,7 @@ def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:
 
 
 def _list_files(
-    ports: Ports, directory: JobDirectory, record: JobRecord, few: list[PendingFile]
+    ports: S3Ports, directory: JobDirectory, record: JobRecord, few: list[PendingFile]
 ) -> None:
     publish_manifest(ports, directory, record, few or planned_files(ports, directory, record))
 

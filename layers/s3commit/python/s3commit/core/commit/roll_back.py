@@ -19,7 +19,7 @@ from s3commit.core.model.limits import ABORT_ROUNDS, FUNCTION_CLOCKS, LONGEST_CA
 from s3commit.core.model.moments import seconds
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.objects import ObjectFacts, ObjectStore, listed_at
 
@@ -69,7 +69,7 @@ def _end(ports: Ports, record: JobRecord) -> JobRecord:
     return ports.ledger.advance(record, JobState.ROLLED_BACK, now=now, failure=failure)
 
 
-def _undo_pages(ports: Ports, ticket: Ticket, pages: list[Unit], time: CallTime) -> int:
+def _undo_pages(ports: S3Ports, ticket: Ticket, pages: list[Unit], time: CallTime) -> int:
     """Undo the files from the ticket's page on; return how far this is, in pages."""
     read = partial(files_of_unit, ports.store, ticket.directory)
     files = chain.from_iterable(map(read, time.take(pages[ticket.page :])))

@@ -22,7 +22,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import listed_at
 from s3commit.core.ports.parallel import together
@@ -115,7 +115,7 @@ def _seal(
         ports.ledger.advance,
         record,
         now=now,
-        requested_by=ticket.requested_by or None,
+        requested_by=ticket.requested_by,
         execution=None if own else ticket.execution,
     )
     if isinstance(judged, Failure):
@@ -125,7 +125,7 @@ def _seal(
     return ticket.after(advance(JobState.SEALED, requested_at=put_at))
 
 
-def _aborted_before(ports: Ports, ticket: Ticket) -> Failure | None:
+def _aborted_before(ports: S3Ports, ticket: Ticket) -> Failure | None:
     """Why the job was aborted before the ledger was lost, should a late function have reopened it.
 
     Requests: a GET, but in an execution that the request has started: that is its first.
@@ -136,7 +136,7 @@ def _aborted_before(ports: Ports, ticket: Ticket) -> Failure | None:
     return result.error if result and result.outcome is Outcome.ABORTED else None
 
 
-def _read_documents(ports: Ports, directory: JobDirectory) -> _Documents | S3CommitError:
+def _read_documents(ports: S3Ports, directory: JobDirectory) -> _Documents | S3CommitError:
     """The client's documents; or the error of reading, which matters to an OPEN job alone."""
     if outside := _outside(ports, directory):
         return outside
@@ -154,7 +154,7 @@ def _read_documents(ports: Ports, directory: JobDirectory) -> _Documents | S3Com
         return error
 
 
-def _outside(ports: Ports, directory: JobDirectory) -> InvalidInputError | None:
+def _outside(ports: S3Ports, directory: JobDirectory) -> InvalidInputError | None:
     """Why a job is refused where the deployment has no rights, not even to read its documents."""
     if ports.serves(directory.prefix):
         return None
@@ -173,7 +173,7 @@ def _judge_request(
     request, spec, is_inner = documents
     if isinstance(request, AbortRequest):
         code = "ABANDONED" if request.abandoned else "ABORTED_BY_CLIENT"
-        if request.abandoned and committed_holder(ports, record):
+        if request.abandoned and committed_holder(ports.ledger, record):
             code = ALREADY_COMMITTED
         return Failure(code, one_line(request.reason or "the client requested it"))
     if isinstance(spec, InvalidInputError):
@@ -187,7 +187,7 @@ def _judge_request(
     return spec, request
 
 
-def _spec(ports: Ports, directory: JobDirectory) -> JobSpec | InvalidInputError:
+def _spec(ports: S3Ports, directory: JobDirectory) -> JobSpec | InvalidInputError:
     """``_job.json``, or what is wrong with it; an abort does not mind."""
     try:
         return read_spec(ports, directory)

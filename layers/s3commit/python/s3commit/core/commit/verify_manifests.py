@@ -38,7 +38,7 @@ from s3commit.core.model.limits import (
 )
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.parallel import together
 
 SAMPLED: Final = 256 // 16  # one key in sixteen, by the first byte of its digest
@@ -211,7 +211,7 @@ def _refuse_to_replace(ports: Ports, directory: JobDirectory) -> None:
     ports.check_deletes(directory.bucket)
 
 
-def _find_uploads(ports: Ports, directory: JobDirectory, found: _Counted, opened_at: str) -> None:
+def _find_uploads(ports: S3Ports, directory: JobDirectory, found: _Counted, opened_at: str) -> None:
     """One listing for all uploads; those that it lacks are left in ``found``."""
     missing = found.uploads
     if missing:
@@ -238,7 +238,7 @@ def _find_uploads(ports: Ports, directory: JobDirectory, found: _Counted, opened
 
 
 def _refuse_missing_uploads(
-    ports: Ports, directory: JobDirectory, missing: set[bytes], units: Iterable[Unit]
+    ports: S3Ports, directory: JobDirectory, missing: set[bytes], units: Iterable[Unit]
 ) -> None:
     """Each that the listing lacked is looked up by itself."""
     for page in whole_pages(units) if missing else ():

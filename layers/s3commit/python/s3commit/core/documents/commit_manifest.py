@@ -33,7 +33,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.fields import SPARSE
 from s3commit.core.model.limits import MAX_JOB_FILES, PUT_BYTES
 from s3commit.core.model.record import JobRecord, ReplacedFacts
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ObjectReader
 
 SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
@@ -245,7 +245,7 @@ def read_commit_header(store: ObjectReader, directory: JobDirectory) -> CommitHe
 
 
 def publish_manifest(
-    ports: Ports, directory: JobDirectory, record: JobRecord, files: Iterable[PendingFile]
+    ports: S3Ports, directory: JobDirectory, record: JobRecord, files: Iterable[PendingFile]
 ) -> list[str]:
     """Write ``_commits/_<job_id>.jsonl`` of the plan's ``files``, and return the first keys.
 
@@ -296,7 +296,7 @@ def publish_manifest(
     return names
 
 
-def _put_once(ports: Ports, bucket: str, key: str, body: bytes) -> None:
+def _put_once(ports: S3Ports, bucket: str, key: str, body: bytes) -> None:
     with suppress(PreconditionError):
         ports.store.put(bucket, key, body, if_absent=True, content_type=NDJSON)
         return

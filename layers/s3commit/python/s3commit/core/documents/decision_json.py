@@ -26,7 +26,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord, first_generation
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.objects import StoredObject, listed_at
 
 # It repeats _job.json's columns and key, and has up to 90 locks of a kilobyte each.
@@ -68,7 +68,7 @@ def refuse_unfit(record: JobRecord, now: str) -> None:
     next(commit_lines(header_of(last), ()))
 
 
-def put_decision(ports: Ports, record: JobRecord) -> None:
+def put_decision(ports: S3Ports, record: JobRecord) -> None:
     """Put the record of a job in COMMITTING; one that is there stays."""
     directory = JobDirectory.of(record)
     with suppress(PreconditionError):  # an earlier try, or execution, has put it
@@ -76,7 +76,7 @@ def put_decision(ports: Ports, record: JobRecord) -> None:
         ports.store.put(directory.bucket, directory.decision, body, if_absent=True)
 
 
-def renew_decision(ports: Ports, record: JobRecord) -> None:
+def renew_decision(ports: S3Ports, record: JobRecord) -> None:
     """Put the record of a decided job again, if it is missing or can't be read."""
     directory = JobDirectory.of(record)
     state = JobState.COMMITTING if record.state not in DECIDED else record.state
@@ -93,14 +93,14 @@ def renew_decision(ports: Ports, record: JobRecord) -> None:
             ports.store.put(directory.bucket, directory.decision, body, if_match=etag)
 
 
-def stored_decision(ports: Ports, directory: JobDirectory) -> StoredObject | None:
+def stored_decision(ports: S3Ports, directory: JobDirectory) -> StoredObject | None:
     """The decision record as it is there; None if the job's documents were deleted."""
     with suppress(NotFoundError):
         return ports.store.get(directory.bucket, directory.decision, max_bytes=MAX_DECISION_BYTES)
     return None
 
 
-def note_publishing(ports: Ports, record: JobRecord, stored: StoredObject | None) -> None:
+def note_publishing(ports: S3Ports, record: JobRecord, stored: StoredObject | None) -> None:
     """Note that all files are visible: the job is never rolled back, even if the ledger is lost.
 
     Conditional on the record that was ``stored``: a late call must not set an ended job back.

@@ -13,7 +13,7 @@ from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFo
 from s3commit.core.model.fields import SPARSE, Several, Text
 from s3commit.core.model.outcome import MAX_TEXT
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ObjectReader, listed_at
 
 MAX_JOB_BYTES = 256 * 1024
@@ -174,7 +174,7 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
     return replace(spec, sha256=digest(body))
 
 
-def read_spec(ports: Ports, directory: JobDirectory) -> JobSpec:
+def read_spec(ports: S3Ports, directory: JobDirectory) -> JobSpec:
     """The job's ``_job.json``.
 
     Raises `InvalidInputError` if it is not acceptable, with ``JOB_CHANGED`` if there is none: a

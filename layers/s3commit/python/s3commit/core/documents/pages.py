@@ -25,7 +25,7 @@ from s3commit.core.model.errors import (
     NotFoundError,
 )
 from s3commit.core.model.fields import Name, Text
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ObjectReader
 from s3commit.core.ports.parallel import in_order
 
@@ -57,7 +57,7 @@ _LIMITS: Final[Any] = {"what": "index", "max_bytes": MAX_INDEX_BYTES, "most": 50
 
 
 def write_list(
-    ports: Ports,
+    ports: S3Ports,
     directory: JobDirectory,
     pages: Iterable[Sequence[Sequence[T]]],
     encode: Callable[[T], bytes],
@@ -121,7 +121,7 @@ def read_unit(
 
 
 def read_list(
-    ports: Ports, directory: JobDirectory, sha256: str, decode: Callable[[bytes], T]
+    ports: S3Ports, directory: JobDirectory, sha256: str, decode: Callable[[bytes], T]
 ) -> Iterator[T]:
     """The items of the list with that digest, in order. Raises as `read_index`.
 

@@ -8,7 +8,7 @@ from s3commit.core.documents.pages import LINE, in_groups, read_list, write_list
 from s3commit.core.formats.codec import Codec
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import S3Ports
 
 NAMES_AT_ONCE: Final = 1_000
 
@@ -21,7 +21,7 @@ class _Partition:
 _PARTITION: Final = Codec(_Partition, "partition", **LINE)
 
 
-def write_partitions(ports: Ports, directory: JobDirectory, partitions: Iterable[str]) -> str:
+def write_partitions(ports: S3Ports, directory: JobDirectory, partitions: Iterable[str]) -> str:
     """Put the list; return the digest of its index.
 
     A partition is a directory relative to the destination, with its ``/``; the root is empty.
@@ -32,7 +32,7 @@ def write_partitions(ports: Ports, directory: JobDirectory, partitions: Iterable
     return sha256
 
 
-def read_partitions(ports: Ports, directory: JobDirectory, record: JobRecord) -> list[str]:
+def read_partitions(ports: S3Ports, directory: JobDirectory, record: JobRecord) -> list[str]:
     """The list that the plan in the ledger names. Raises as `read_index`."""
     lines = read_list(ports, directory, record.planned.partitions, _PARTITION.decode)
     return [line.partition for line in lines]

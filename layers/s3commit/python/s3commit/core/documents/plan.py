@@ -29,7 +29,7 @@ from s3commit.core.model.limits import (
     UNITS_OF_A_JOB,
 )
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ObjectReader
 from s3commit.core.ports.parallel import in_order
 
@@ -38,7 +38,7 @@ _FILE: Final = Codec(PendingFile, "file of the job", unwritten=_NOT_NEEDED, **LI
 
 
 def write_plan(
-    ports: Ports,
+    ports: S3Ports,
     directory: JobDirectory,
     files: Iterable[PendingFile],
     *,
@@ -74,13 +74,13 @@ def files_of_unit(reader: ObjectReader, directory: JobDirectory, unit: Unit) -> 
 
 
 def planned_files(
-    ports: Ports, directory: JobDirectory, record: JobRecord
+    ports: S3Ports, directory: JobDirectory, record: JobRecord
 ) -> Iterator[PendingFile]:
     """Every file of the plan, in its order. Raises as `read_index`."""
     return read_list(ports, directory, record.planned.sha256, _FILE.decode)
 
 
-def files_of_few(ports: Ports, ticket: Ticket) -> list[PendingFile]:
+def files_of_few(ports: S3Ports, ticket: Ticket) -> list[PendingFile]:
     """Every file of a small plan, whose units the ticket has; of a larger one none.
 
     None either where a page is missing, as when the job has ended: `planned_files` reports it.

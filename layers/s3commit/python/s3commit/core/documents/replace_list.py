@@ -10,14 +10,14 @@ from s3commit.core.formats.layout import SUCCESS, JobDirectory, goes_with_an_ove
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.limits import DELETE_AT_ONCE
 from s3commit.core.model.record import ReplacedFacts
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ListedObject
 
 _REPLACED: Final = Codec(ListedObject, "replaced file", unwritten={"modified": ""}, **LINE)
 
 
 def write_replaced(
-    ports: Ports, directory: JobDirectory, files: Iterable[ListedObject]
+    ports: S3Ports, directory: JobDirectory, files: Iterable[ListedObject]
 ) -> ReplacedFacts:
     """Put the replace list, of which a page is one DeleteObjects call. Raises as `write_list`.
 
@@ -40,7 +40,7 @@ def write_replaced(
 
 
 def replaced_files(
-    ports: Ports, directory: JobDirectory, facts: ReplacedFacts
+    ports: S3Ports, directory: JobDirectory, facts: ReplacedFacts
 ) -> Iterator[ListedObject]:
     """The files and markers of the list. Raises as `read_index`, and as `decode_replaced`."""
     decode = partial(decode_replaced, directory=directory)

@@ -14,7 +14,7 @@ from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFo
 from s3commit.core.model.fields import SPARSE, Name, Several, Sha256, Text
 from s3commit.core.model.moments import read_moment
 from s3commit.core.model.outcome import MAX_TEXT
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ObjectFacts
 
 MAX_REQUEST_BYTES = 64 * 1024 * 1024
@@ -139,7 +139,7 @@ def refuse_two_attempts(attempts: Iterable[CountedAttempt]) -> None:
         seen.add(one.task_id)
 
 
-def read_request(ports: Ports, directory: JobDirectory) -> CommitRequest | AbortRequest:
+def read_request(ports: S3Ports, directory: JobDirectory) -> CommitRequest | AbortRequest:
     """The job's ``_request.json``.
 
     Raises `InvalidInputError`, and `JobRefusedError` (``REQUEST_MISSING``) if it was deleted: the

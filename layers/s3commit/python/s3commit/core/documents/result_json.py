@@ -12,7 +12,7 @@ from s3commit.core.model.errors import InvalidInputError, PreconditionError
 from s3commit.core.model.outcome import ALREADY_COMMITTED, LISTS_LOST, Failure, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.objects import ObjectReader, listed_at
 
 MAX_RESULT_BYTES = 256 * 1024
@@ -110,7 +110,7 @@ def result_of(record: JobRecord, now: str) -> JobResult:
     )
 
 
-def _is_awaited(ports: Ports, directory: JobDirectory) -> bool:
+def _is_awaited(ports: S3Ports, directory: JobDirectory) -> bool:
     """True if a document of the client's is there."""
     own = (directory.job, directory.request)
     return any(listed_at(ports.store, directory.bucket, key) is not None for key in own)

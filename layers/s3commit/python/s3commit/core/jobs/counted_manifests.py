@@ -17,7 +17,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import TOO_LARGE, digest
 from s3commit.core.jobs.guards import refusing_unreadable
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.parallel import in_order
 
 MANIFESTS_AT_ONCE: Final = 128  # are read side by side, and held until their turn
@@ -25,7 +25,7 @@ FILES_AT_ONCE: Final = 4_096
 
 
 def counted_manifests(
-    ports: Ports, directory: JobDirectory, attempts: Iterable[CountedAttempt]
+    ports: S3Ports, directory: JobDirectory, attempts: Iterable[CountedAttempt]
 ) -> Iterator[PendingSet]:
     """The manifest of each counted attempt, in the order of their names.
 
@@ -47,7 +47,7 @@ def counted_manifests(
 
 
 def _read(
-    ports: Ports, directory: JobDirectory, attempt: CountedAttempt, *, max_bytes: int
+    ports: S3Ports, directory: JobDirectory, attempt: CountedAttempt, *, max_bytes: int
 ) -> bytes:
     """The manifest's bytes; none if it is not small, and only a small one was requested."""
     name = attempt.manifest

@@ -18,7 +18,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.ledger import LostRaceError
 
 
@@ -35,7 +35,7 @@ def known_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobRecord
     return _own(ticket, ticket.known.record or record_of(ports, ticket.directory), expected)
 
 
-def known_spec(ports: Ports, ticket: Ticket) -> JobSpec:
+def known_spec(ports: S3Ports, ticket: Ticket) -> JobSpec:
     """``_job.json``, as the call has read it. Raises as `read_spec`."""
     return ticket.known.spec or read_spec(ports, ticket.directory)
 
@@ -91,7 +91,7 @@ _OWN = b"{}\n"  # a page of no list
 
 
 @contextmanager
-def refusing_unreadable(ports: Ports, directory: JobDirectory) -> Iterator[None]:
+def refusing_unreadable(ports: S3Ports, directory: JobDirectory) -> Iterator[None]:
     """For the steps that read a client's documents: an unreadable one counts as changed.
 
     A document that is encrypted under another program's key ends its own job (`InvalidInputError`,

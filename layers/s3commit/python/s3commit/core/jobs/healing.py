@@ -44,7 +44,7 @@ from s3commit.core.model.moments import seconds
 from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.ledger import Ledger, LostRaceError
 from s3commit.core.ports.objects import listed_at
@@ -174,7 +174,7 @@ def _refuse_below(directory: JobDirectory, unread: dict[str, S3CommitError]) -> 
             )
 
 
-def refuse_above(ports: Ports, record: JobRecord, unread: Collection[str]) -> None:
+def refuse_above(ports: S3Ports, record: JobRecord, unread: Collection[str]) -> None:
     """Refuse to decide a job that replaces above the table of an unread decision record.
 
     The job of that one has left documents, files or uploads there, with its id in their keys.
@@ -255,7 +255,7 @@ def record_from_s3(ports: Ports, directory: JobDirectory, spec: JobSpec) -> JobR
     )
 
 
-def result_of(ports: Ports, directory: JobDirectory) -> JobResult | None:
+def result_of(ports: S3Ports, directory: JobDirectory) -> JobResult | None:
     """The job's result; None if there is none that proves anything."""
     with suppress(NotFoundError, InvalidInputError, AccessError):
         return read_result(ports.store, directory)

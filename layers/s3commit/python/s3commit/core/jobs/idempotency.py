@@ -36,7 +36,7 @@ from s3commit.core.model.moments import shifted
 from s3commit.core.model.outcome import ALREADY_COMMITTED
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.objects import ObjectReader, listed_at
 from s3commit.core.ports.parallel import together
 
@@ -68,7 +68,7 @@ def other_holder(ports: Ports, record: JobRecord, key: str) -> JobRecord | None:
     return None
 
 
-def _is_forgotten(ports: Ports, destination: Destination, holder: KeyHolder) -> bool:
+def _is_forgotten(ports: S3Ports, destination: Destination, holder: KeyHolder) -> bool:
     """True if nothing of the committed job is left.
 
     The list of its files was put before the key was noted. Requests: a listing of it, a GET and a
@@ -107,7 +107,7 @@ def has_its_files(store: ObjectReader, job: JobDirectory) -> bool:
     return True
 
 
-def _was_replaced(ports: Ports, job: JobDirectory, put_at: str) -> bool:
+def _was_replaced(ports: S3Ports, job: JobDirectory, put_at: str) -> bool:
     """True if a job that was committed later, by S3's clocks, may have removed the job's files."""
     store, bucket, prefix = ports.store, job.bucket, job.destination.prefix
     above = (Destination(bucket, at) for at in filter(ports.serves, directories_above(prefix)))

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ListedObject, OpenUpload
 from s3commit.core.ports.parallel import ParallelMap, in_order
 
@@ -42,7 +42,7 @@ class _Range(Generic[T]):
     pages: int = 0
 
 
-def list_objects(ports: Ports, bucket: str, prefixes: Iterable[str]) -> Iterator[ListedObject]:
+def list_objects(ports: S3Ports, bucket: str, prefixes: Iterable[str]) -> Iterator[ListedObject]:
     """Every object below the prefixes, none of which is inside another.
 
     The order depends on the keys alone: the same objects come in the same order again.
@@ -53,7 +53,7 @@ def list_objects(ports: Ports, bucket: str, prefixes: Iterable[str]) -> Iterator
 
 
 def list_uploads(
-    ports: Ports, bucket: str, prefix: str, cuts: Iterable[str] = ()
+    ports: S3Ports, bucket: str, prefix: str, cuts: Iterable[str] = ()
 ) -> Iterator[OpenUpload]:
     """Every open upload below the prefix, in an order that depends on the keys alone.
 

@@ -28,7 +28,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.outcome import LISTS_LOST, Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.objects import ListedObject
 
 GOES_BY_LISTS: Final = frozenset({JobState.COMMITTING, JobState.PUBLISHING, JobState.ROLLING_BACK})
@@ -64,13 +64,13 @@ def is_given_up(record: JobRecord) -> bool:
     return record.failure is not None and record.failure.code == LISTS_LOST
 
 
-def has_plan(ports: Ports, record: JobRecord) -> bool:
+def has_plan(ports: S3Ports, record: JobRecord) -> bool:
     """True if each page of the plan is as it was decided."""
     directory = JobDirectory.of(record)
     return _are_readable(read_list(ports, directory, record.planned.sha256, len))
 
 
-def visible_files(ports: Ports, record: JobRecord) -> Iterator[ListedObject]:
+def visible_files(ports: S3Ports, record: JobRecord) -> Iterator[ListedObject]:
     """The objects at the job's destination whose names carry its id.
 
     No proof that they are the job's: good for a message, and never for a deletion (I5).
@@ -81,7 +81,7 @@ def visible_files(ports: Ports, record: JobRecord) -> Iterator[ListedObject]:
             yield one
 
 
-def told(ports: Ports, record: JobRecord) -> Failure:
+def told(ports: S3Ports, record: JobRecord) -> Failure:
     """Why the job has ended, and which of its files are visible."""
     count, keys = 0, list[str]()
     for one in visible_files(ports, record):
@@ -99,7 +99,7 @@ def told(ports: Ports, record: JobRecord) -> Failure:
     return Failure(LISTS_LOST, one_line(said))
 
 
-def _has_all(ports: Ports, record: JobRecord) -> bool:
+def _has_all(ports: S3Ports, record: JobRecord) -> bool:
     replaced = record.replaced
     if replaced is None or record.state is JobState.ROLLING_BACK:
         return has_plan(ports, record)
@@ -114,7 +114,7 @@ def _are_readable(lines: Iterable[int]) -> bool:
         return False
 
 
-def _write_again(ports: Ports, directory: JobDirectory, record: JobRecord) -> None:
+def _write_again(ports: S3Ports, directory: JobDirectory, record: JobRecord) -> None:
     request, total = read_request(ports, directory), record.planned.files
     if isinstance(request, CommitRequest) and request.files == total:
         manifests = counted_manifests(ports, directory, request.attempts)

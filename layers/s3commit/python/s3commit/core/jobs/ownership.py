@@ -15,13 +15,13 @@ from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.core.model.limits import ABORT_ROUNDS, S3_CLOCKS
 from s3commit.core.model.moments import seconds
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.core.ports.objects import ObjectStore, OpenUpload
 
 
-def has_owner_above(ports: Ports, directory: JobDirectory) -> bool:
+def has_owner_above(ports: S3Ports, directory: JobDirectory) -> bool:
     """True if a directory above has a job of this id, which then owns the uploads (I12).
 
     Two listings for each directory above that has jobs: a HEAD takes more rights.
@@ -46,7 +46,7 @@ def is_older(upload: OpenUpload, opened_at: str) -> bool:
 
 
 def uploads_of_job(
-    ports: Ports, directory: JobDirectory, opened_at: str, uploads: Iterable[OpenUpload]
+    ports: S3Ports, directory: JobDirectory, opened_at: str, uploads: Iterable[OpenUpload]
 ) -> Iterator[OpenUpload]:
     """The job's of these uploads at its destination, and none that `is_older` (I12).
 

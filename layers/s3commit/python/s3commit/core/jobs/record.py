@@ -6,7 +6,7 @@ from s3commit.core.model.locks import key_digest
 from s3commit.core.model.record import JobRecord, first_generation
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.ledger import LostRaceError
+from s3commit.core.ports.ledger import Ledger, LostRaceError
 
 
 def new_record(spec: JobSpec, directory: JobDirectory, now: str) -> JobRecord:
@@ -39,14 +39,14 @@ def record_of(ports: Ports, directory: JobDirectory) -> JobRecord | None:
     return record
 
 
-def committed_holder(ports: Ports, record: JobRecord) -> str:
+def committed_holder(ledger: Ledger, record: JobRecord) -> str:
     """The id of another job that is committed with the job's key, by the ledger; empty if none is.
 
     The job can't be committed any more.
     """
     key = record.idempotency_key
-    holder = ports.ledger.key_holder(record.destination, key_digest(key)) if key else None
+    holder = ledger.key_holder(record.destination, key_digest(key)) if key else None
     if holder is None or holder.job_id == record.job_id:
         return ""
-    other = ports.ledger.job(JobDirectory(record.destination, holder.job_id).ref)
+    other = ledger.job(JobDirectory(record.destination, holder.job_id).ref)
     return holder.job_id if other is None or other.state is JobState.COMMITTED else ""

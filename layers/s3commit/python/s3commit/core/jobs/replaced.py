@@ -25,7 +25,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.limits import APPEND_READINGS, MAX_APPENDS
 from s3commit.core.model.locks import Append, destination_node, nodes_above
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.objects import ListedObject
 
 MAX_NAMES: Final = 90 * 1024 * 1024  # characters of all names together, which are held at once
@@ -33,7 +33,7 @@ MOST_MARKERS: Final = 1_000  # of tables inside: each is read before the decisio
 
 
 def existing_files(
-    ports: Ports,
+    ports: S3Ports,
     directory: JobDirectory,
     record: JobRecord,
     *,
@@ -58,7 +58,7 @@ def existing_files(
 
 
 def _files_below(
-    ports: Ports, directory: JobDirectory, prefixes: Iterable[str], wanted: Callable[[str], bool]
+    ports: S3Ports, directory: JobDirectory, prefixes: Iterable[str], wanted: Callable[[str], bool]
 ) -> Iterator[ListedObject]:
     for listed in list_objects(ports, directory.bucket, prefixes):
         relative = listed.key[len(directory.destination.prefix) :]
@@ -76,7 +76,7 @@ def _outermost(partitions: Iterable[str]) -> Iterator[str]:
 
 
 def markers_to_remove(
-    ports: Ports, bucket: str, markers: list[ListedObject], staying: Iterable[str]
+    ports: S3Ports, bucket: str, markers: list[ListedObject], staying: Iterable[str]
 ) -> Iterator[ListedObject]:
     """Those that say of a job that its files are visible, when these are replaced (I9).
 

@@ -8,12 +8,12 @@ from s3commit.core.documents.success_marker import read_success
 from s3commit.core.documents.ticket import Found, Marker, Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import listed_at
 from s3commit.core.ports.parallel import together
 
 
-def found_before(ports: Ports, ticket: Ticket) -> Found:
+def found_before(ports: S3Ports, ticket: Ticket) -> Found:
     """Requests: all side by side."""
     found = together(
         ports.parallel,
@@ -24,7 +24,7 @@ def found_before(ports: Ports, ticket: Ticket) -> Found:
     return Found(*found)
 
 
-def marker(ports: Ports, directory: JobDirectory) -> Marker:
+def marker(ports: S3Ports, directory: JobDirectory) -> Marker:
     """The etag of the object at ``_SUCCESS``, and the job that it names, if it is a marker.
 
     By whomever it was put, it keeps no job from its end (I12): of one that is too large, archived,

@@ -1,4 +1,4 @@
-"""All ports that the steps of the protocol work on, together."""
+"""The ports together: those of S3, which a client has too, and all that the steps work on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,28 +18,37 @@ class Workers:
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
-    """The ports that the steps work on. ``parallel`` is sequential unless an adapter says else.
+class S3Ports:
+    """The half that a client has too. ``parallel`` is sequential unless an adapter says else.
+
+    ``prefixes`` are those below which the deployment has rights, and jobs: the empty one is the
+    whole bucket.
+    """
+
+    store: ObjectStore
+    parallel: ParallelMap = field(default=map, kw_only=True)
+    prefixes: tuple[str, ...] = field(default=("",), kw_only=True)
+
+    def serves(self, prefix: str) -> bool:
+        """True if the deployment has rights to all that is below this prefix."""
+        return prefix.startswith(self.prefixes)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports(S3Ports):
+    """All ports of the pipeline.
 
     ``runs`` says of an execution, by its ARN or its name, whether it is at work.
     ``replace_below`` are the prefixes below which jobs may replace what is there, each with its
     ``/`` at the end; the empty one allows it everywhere, none at all nowhere. ``workers`` are the
-    deployment's. ``prefixes`` are those below which it has rights, and jobs: the empty one is the
-    whole bucket. ``check_deletes`` raises `JobRefusedError` for a bucket whose store ignores etags,
+    deployment's. ``check_deletes`` raises `JobRefusedError` for a bucket whose store ignores etags,
     ``check_owner`` `NeedsOperatorError` for one that is another deployment's.
     """
 
-    store: ObjectStore
     ledger: Ledger
     clock: Clock
-    parallel: ParallelMap = field(default=map)
     runs: Callable[[str], bool] = field(default=lambda _execution: False)
     replace_below: tuple[str, ...] = ("",)
     check_deletes: Callable[[str], None] = field(default=lambda _bucket: None)
     check_owner: Callable[[str], None] = field(default=lambda _bucket: None)
     workers: Workers = Workers()
-    prefixes: tuple[str, ...] = ("",)
-
-    def serves(self, prefix: str) -> bool:
-        """True if the deployment has rights to all that is below this prefix."""
-        return prefix.startswith(self.prefixes)

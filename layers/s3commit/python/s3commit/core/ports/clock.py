@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """The pipeline's time. A writer's `Environment` is another one: it is pickled with a job."""
+    """The pipeline's time."""
 
     def now(self) -> str:
         """The present as RFC 3339 in UTC with milliseconds: ``2026-11-21T22:07:22.123Z``."""

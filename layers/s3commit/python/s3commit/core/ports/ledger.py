@@ -4,8 +4,8 @@
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from s3commit.core.model.destination import Destination
@@ -43,38 +43,46 @@ class HeldError(UnchangedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
-    """The condition of a write of a job's record; None: any value.
+class Change:
+    """A write of a job's record, of the fields that ``after`` has otherwise than ``before``.
 
-    ``plan`` and ``replaced`` are meant by their digests; both of them if there is a plan.
+    It is made if the record is still at the generation of ``before`` and, unless it ``is_forced``,
+    in its state; with ``same_lists`` also if plan and replace list are the same, by their digests;
+    and only while no job holds a lock of a node in ``unlocked``.
     """
 
-    generation: int
-    state: JobState | None = None
-    plan: PlanFacts | None = None
-    replaced: ReplacedFacts | None = None
+    before: JobRecord
+    after: JobRecord
+    is_forced: bool = False
+    same_lists: bool = False
+    unlocked: Collection[str] = ()
 
-    def lost(self, ref: str, found: JobRecord | None) -> LostRaceError:
-        """The error of a write that expected this and found another state, or no record."""
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields that change, by their names."""
+        old, new = self.before, self.after
+        values = ((one.name, getattr(new, one.name)) for one in fields(new))
+        return {name: value for name, value in values if value != getattr(old, name)}
+
+    def lost(self, found: JobRecord | None) -> LostRaceError:
+        """The error of a change that found another state or generation, or no record."""
+        before = self.before
         stands = f"{found.state} at generation {found.generation}" if found else "no record"
         return LostRaceError(
-            f"job {ref}: expected {self.state or 'any state'} at generation {self.generation},"
-            f" found {stands}",
+            f"job {before.ref}: expected {'any state' if self.is_forced else before.state} at"
+            f" generation {before.generation}, found {stands}",
             found,
         )
 
-    def check(self, ref: str, found: JobRecord | None) -> JobRecord:
-        """The record, if it is as expected. Raises `LostRaceError` that says what is not."""
-        same_state = found is not None and self.state in {None, found.state}
-        if found is None or not same_state or found.generation != self.generation:
-            raise self.lost(ref, found)
-        if self.plan is not None:
-            if found.plan is None or found.plan.sha256 != self.plan.sha256:
-                raise LostRaceError(f"job {ref}: its plan has changed", found)
-            stands = found.replaced and found.replaced.sha256
-            if stands != (self.replaced and self.replaced.sha256):
-                raise LostRaceError(f"job {ref}: its replace list has changed", found)
-        return found
+    def made(self, found: JobRecord | None) -> JobRecord:
+        """The record with the change. Raises `LostRaceError`, which says why it is not made."""
+        before = self.before
+        same_state = found is not None and (self.is_forced or found.state is before.state)
+        if found is None or not same_state or found.generation != before.generation:
+            raise self.lost(found)
+        if self.same_lists and _lists(found) != _lists(before):
+            raise LostRaceError(f"job {before.ref}: its plan or replace list has changed", found)
+        return replace(found, **self.fields)
 
 
 class Ledger(ABC):
@@ -86,20 +94,12 @@ class Ledger(ABC):
     """
 
     @abstractmethod
-    def update(
-        self,
-        ref: str,
-        expected: Expected,
-        changes: Mapping[str, Any],
-        *,
-        unlocked: Collection[str] = (),
-    ) -> JobRecord:
-        """Change fields of the record in one write, if it is as expected; return the new record.
+    def update(self, change: Change) -> JobRecord:
+        """Change the record in one write, if it is as expected; return the new record.
 
         The items beside the record change with it, in the same transaction
-        (`s3commit.core.model.locks.changed_items`); no job may hold a lock of a node in
-        ``unlocked``. A record that gets a ``finished_at`` gets its time to live. Raises
-        `LostRaceError`, `HeldError`.
+        (`s3commit.core.model.locks.changed_items`). A record that gets a ``finished_at`` gets its
+        time to live. Raises `LostRaceError`, `HeldError`.
         """
 
     @abstractmethod
@@ -142,8 +142,9 @@ class Ledger(ABC):
 
         Conditional on the generation alone. Raises `LostRaceError`.
         """
-        changes = {"generation": record.generation + 1, "execution": execution, "updated_at": now}
-        return self.update(record.ref, Expected(record.generation), changes)
+        generation = record.generation + 1
+        after = replace(record, generation=generation, execution=execution, updated_at=now)
+        return self.update(Change(record, after, is_forced=True))
 
     def advance(
         self,
@@ -152,8 +153,8 @@ class Ledger(ABC):
         *,
         now: str,
         failure: Failure | None = None,
-        requested_at: str | None = None,
-        requested_by: str | None = None,
+        requested_at: str = "",
+        requested_by: str = "",
         execution: str | None = None,
     ) -> JobRecord:
         """One transition of the table, conditional on state and generation.
@@ -166,13 +167,18 @@ class Ledger(ABC):
         check_transition(record.state, target)
         if target is JobState.COMMITTING:
             raise IllegalTransitionError("a job enters COMMITTING by decide() alone")
-        ended = now if target in ENDED else None
-        requested = given(requested_at=requested_at, requested_by=requested_by)
-        found = given(failure=failure, finished_at=ended) | requested
+        after = replace(
+            record,
+            state=target,
+            updated_at=now,
+            finished_at=now if target in ENDED else record.finished_at,
+            failure=failure or record.failure,
+            requested_at=requested_at or record.requested_at,
+            requested_by=requested_by or record.requested_by,
+        )
         if execution is not None:
-            found |= {"execution": execution, "generation": record.generation + 1}
-        changes = {"state": target, **found, "updated_at": now}
-        return self.update(record.ref, Expected(record.generation, record.state), changes)
+            after = replace(after, execution=execution, generation=record.generation + 1)
+        return self.update(Change(record, after))
 
     def decide(self, record: JobRecord, *, now: str, plan: PlanFacts | None = None) -> JobRecord:
         """SEALED→COMMITTING, the decision: one transaction, which takes the idempotency key too.
@@ -182,11 +188,10 @@ class Ledger(ABC):
         is SEALED still has those that it had. Raises `LostRaceError`, and `HeldError` if another
         job has the key.
         """
-        expected = Expected(record.generation, JobState.SEALED)
-        if plan is None:
-            expected = replace(expected, plan=record.planned, replaced=record.replaced)
-        changes = {"state": JobState.COMMITTING, "decided_at": now, "updated_at": now}
-        return self.update(record.ref, expected, {**changes, **given(plan=plan), "waits": None})
+        before = _sealed(record, plan)
+        after = replace(before, state=JobState.COMMITTING, decided_at=now, updated_at=now)
+        after = replace(after, plan=plan or record.planned, waits=None)
+        return self.update(Change(before, after, same_lists=plan is None))
 
     def note(
         self,
@@ -201,8 +206,10 @@ class Ledger(ABC):
 
         Conditional on state and generation. Raises `LostRaceError`.
         """
-        changes = {**given(plan=plan, replaced=replaced, waits=waits), "updated_at": now}
-        return self.update(record.ref, Expected(record.generation, JobState.SEALED), changes)
+        before = _sealed(record, plan)
+        after = replace(before, plan=plan or record.plan, waits=waits or record.waits)
+        after = replace(after, replaced=replaced or record.replaced, updated_at=now)
+        return self.update(Change(before, after))
 
     def lock(self, record: JobRecord, nodes: tuple[str, ...], *, now: str) -> JobRecord:
         """Lock all the nodes for a SEALED job, or none.
@@ -210,9 +217,9 @@ class Ledger(ABC):
         Conditional on state and generation, and on no other job having locked one of the nodes or
         a node above. Raises `LostRaceError`, `HeldError`.
         """
-        changes = {"locks": nodes, "locked_at": now, "updated_at": now}
-        expected = Expected(record.generation, JobState.SEALED)
-        return self.update(record.ref, expected, changes, unlocked=nodes_above(nodes))
+        before = _sealed(record)
+        after = replace(before, locks=nodes, locked_at=now, updated_at=now)
+        return self.update(Change(before, after, unlocked=nodes_above(nodes)))
 
     def give_up(
         self, record: JobRecord, target: JobState, failure: Failure, *, now: str
@@ -221,13 +228,13 @@ class Ledger(ABC):
 
         Conditional on state and generation. Raises `LostRaceError`.
         """
-        changes = {"state": target, "failure": failure, "updated_at": now}
-        return self.update(record.ref, Expected(record.generation, record.state), changes)
+        after = replace(record, state=target, failure=failure, updated_at=now)
+        return self.update(Change(record, after))
 
     def release(self, record: JobRecord) -> JobRecord:
         """Give back the locks of a job in ROLLING_BACK. Raises `LostRaceError`."""
-        expected = Expected(record.generation, JobState.ROLLING_BACK)
-        return self.update(record.ref, expected, {"locks": ()})
+        before = replace(record, state=JobState.ROLLING_BACK)
+        return self.update(Change(before, replace(before, locks=())))
 
     @abstractmethod
     def locks(self, nodes: Collection[str]) -> list[Lock]:
@@ -298,6 +305,11 @@ class Ledger(ABC):
         """Remove the record of a job from `jobs_in`; `job` still finds it."""
 
 
-def given(**fields: Any) -> dict[str, Any]:
-    """Those of the fields that are not None: the others stay as they are."""
-    return {name: value for name, value in fields.items() if value is not None}
+def _lists(record: JobRecord) -> list[str | None]:
+    """The digests of the plan and of the replace list; None where there is none."""
+    return [one.sha256 if one else None for one in (record.plan, record.replaced)]
+
+
+def _sealed(record: JobRecord, plan: PlanFacts | None = None) -> JobRecord:
+    """The record of a SEALED job, without the plan if the ledger is to get one."""
+    return replace(record, state=JobState.SEALED, plan=None if plan else record.plan)

@@ -52,7 +52,7 @@ def _start_or_abort(sweep: Sweep, record: JobRecord) -> Iterator[Action]:
         since = max(asked_at(sweep, directory, request), record.updated_at)
         yield from start(sweep, since, record, "its request has no result")
         return
-    holder = committed_holder(sweep.ports, record)
+    holder = committed_holder(sweep.ports.ledger, record)
     silent = sweep.limits.stuck if holder else sweep.limits.abandoned
     if record.job_sha256 != "" and record.updated_at < sweep.ago(silent):
         listing = sweep.ports.store.list(directory.bucket, directory.prefix)

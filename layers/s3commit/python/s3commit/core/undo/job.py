@@ -16,7 +16,7 @@ from s3commit.core.jobs.replaced import Appends
 from s3commit.core.model.errors import NOT_READABLE
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.parallel import in_order
 from s3commit.core.undo.bound import Bound
 from s3commit.core.undo.look_back import NOT_COMMITTED, NOTHING_TO_UNDO, Undo, look_back, refuse
@@ -45,7 +45,7 @@ class PlannedUndo:
             yield _name(file.key, number, job_id), file, version
 
 
-def plan_undo(ports: Ports, directory: JobDirectory, *, leave_removed: bool) -> PlannedUndo:
+def plan_undo(ports: S3Ports, directory: JobDirectory, *, leave_removed: bool) -> PlannedUndo:
     """The work of an undo of the job. Changes nothing, and needs no ledger.
 
     Raises `JobRefusedError` as `look_back`, ``REPLACED_SINCE``, ``LIST_GONE`` and ``TOO_LARGE`` if
@@ -104,7 +104,7 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
 
 
 def _versions(
-    ports: Ports, directory: JobDirectory, files: tuple[CommittedFile, ...]
+    ports: S3Ports, directory: JobDirectory, files: tuple[CommittedFile, ...]
 ) -> tuple[tuple[CommittedFile, str], ...]:
     """The files that come back, each with the version that has its bytes."""
 
@@ -125,7 +125,7 @@ def _versions(
     return tuple(zip(files, versions, strict=True))
 
 
-def _key(ports: Ports, directory: JobDirectory, found: Undo) -> str | None:
+def _key(ports: S3Ports, directory: JobDirectory, found: Undo) -> str | None:
     """The key of the job that the undone one has undone: its data comes back."""
     with suppress(*NOT_READABLE):
         if found.header.undoes:

@@ -27,7 +27,7 @@ from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NOT_READABLE
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.ports.parallel import in_order
 from s3commit.core.undo.bound import Bound
@@ -40,7 +40,7 @@ Place = tuple[str, str | None]  # a destination, and an element of a `Reach`
 
 
 def each_of(
-    ports: Ports, function: Callable[[T], Any], items: Iterable[T], bytes_of: Callable[[T], int]
+    ports: S3Ports, function: Callable[[T], Any], items: Iterable[T], bytes_of: Callable[[T], int]
 ) -> Iterator[Any]:
     """The results of a function that reads a list of files, in order; few lists are held."""
     for some in grouped(items, LISTS_AT_ONCE, bytes_of, MAX_WHOLE_BYTES):
@@ -48,7 +48,7 @@ def each_of(
 
 
 def commits_around(
-    ports: Ports, directory: JobDirectory, root: str, makers: Collection[str], bound: Bound
+    ports: S3Ports, directory: JobDirectory, root: str, makers: Collection[str], bound: Bound
 ) -> tuple[Commit | None, list[Commit], list[Listed]]:
     """The job's own commit, if it is there; and those since, above, at and below ``root``.
 
@@ -84,7 +84,7 @@ def _short(commit: Commit) -> Commit:
 
 
 def files_of(
-    ports: Ports, bound: Bound, job: JobDirectory, wanted: Callable[[CommittedFile], T | None]
+    ports: S3Ports, bound: Bound, job: JobDirectory, wanted: Callable[[CommittedFile], T | None]
 ) -> list[T]:
     """The files ``wanted`` of the job's manifest; none, where it can't be read."""
     with suppress(*NOT_READABLE):
@@ -93,7 +93,9 @@ def files_of(
     return []
 
 
-def named_above(ports: Ports, bound: Bound, among: Collection[str], job: JobDirectory) -> set[str]:
+def named_above(
+    ports: S3Ports, bound: Bound, among: Collection[str], job: JobDirectory
+) -> set[str]:
     """The keys ``among`` those given that a job further up with the same id names as its files."""
 
     def key(file: CommittedFile) -> str | None:
@@ -105,7 +107,7 @@ def named_above(ports: Ports, bound: Bound, among: Collection[str], job: JobDire
 
 
 def copies_of(
-    ports: Ports, bound: Bound, undos: Iterable[Commit], first: Mapping[str, int]
+    ports: S3Ports, bound: Bound, undos: Iterable[Commit], first: Mapping[str, int]
 ) -> Iterator[CommittedFile]:
     """The copies that the undos have brought back of files, given by first keys and lengths."""
 
@@ -118,7 +120,7 @@ def copies_of(
 
 
 def reach_of(
-    ports: Ports, bound: Bound, among: Collection[str], commit: Commit
+    ports: S3Ports, bound: Bound, among: Collection[str], commit: Commit
 ) -> tuple[Commit, Reach]:
     """The job, with what it has removed ``among`` the directories: all, if that can't be read."""
     try:

@@ -45,7 +45,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.core.model.limits import MAX_JOB_FILES, S3_CLOCKS
 from s3commit.core.model.moments import shifted
-from s3commit.core.ports.bundle import Ports
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ListedObject
 from s3commit.core.undo.bound import Bound, PastBoundError
 from s3commit.core.undo.later import (
@@ -82,7 +82,7 @@ class Undo:
     refused: JobRefusedError | None = None
 
 
-def look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
+def look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
     """The work of an undo of the committed job. Changes nothing, and reads no ledger.
 
     Raises `JobRefusedError`: ``NOT_COMMITTED``; ``NOTHING_TO_UNDO`` if it is undone, or later jobs
@@ -106,7 +106,7 @@ def look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
         )
 
 
-def _look_back(ports: Ports, directory: JobDirectory, bound: Bound) -> Undo:
+def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
     header, files = _manifest(ports, directory, bound)
     back, refused = _replaced(ports, directory, header, bound)
     root = directory.destination.prefix
@@ -169,7 +169,7 @@ def refuse(code: str, message: str) -> NoReturn:
 
 
 def _manifest(
-    ports: Ports, directory: JobDirectory, bound: Bound
+    ports: S3Ports, directory: JobDirectory, bound: Bound
 ) -> tuple[CommitHeader, list[CommittedFile]]:
     try:
         header, files = stream_commit_manifest(ports.store, directory, max_bytes=MAX_WHOLE_BYTES)
@@ -181,7 +181,7 @@ def _manifest(
 
 
 def _replaced(
-    ports: Ports, directory: JobDirectory, header: CommitHeader, bound: Bound
+    ports: S3Ports, directory: JobDirectory, header: CommitHeader, bound: Bound
 ) -> tuple[dict[str, ListedObject], JobRefusedError | None]:
     """The files that the job replaced, by key; or why they can't come back. Files alone do."""
     if header.replaced is None or not header.replaced.files:
@@ -207,7 +207,7 @@ def _replaced(
 
 
 def _present(
-    ports: Ports,
+    ports: S3Ports,
     directory: JobDirectory,
     listing: Iterable[ListedObject],
     wanted: Mapping[str, CommittedFile],
@@ -260,7 +260,7 @@ def _brought_back(again: set[str], restores: Iterable[CommittedFile]) -> JobRefu
 
 
 def _named(
-    ports: Ports, back: Mapping[str, ListedObject], made: list[Listed], bound: Bound
+    ports: S3Ports, back: Mapping[str, ListedObject], made: list[Listed], bound: Bound
 ) -> tuple[dict[str, CommittedFile], set[JobDirectory]]:
     """The replaced files that lists of jobs name, and these jobs: a name alone proves nothing."""
 
@@ -282,7 +282,7 @@ def _named(
 
 
 def _restored(
-    ports: Ports,
+    ports: S3Ports,
     bound: Bound,
     back: Iterable[ListedObject],
     named: Mapping[str, CommittedFile],
@@ -305,7 +305,7 @@ def _restored(
 
 
 def _overwritten(
-    ports: Ports,
+    ports: S3Ports,
     own: Commit,
     standing: list[tuple[Commit, Reach]],
     restores: Iterable[CommittedFile],
@@ -334,7 +334,7 @@ def _overwritten(
     return JobRefusedError(why, code="REPLACED_SINCE")
 
 
-def _replaces(ports: Ports, undo: Commit) -> bool:
+def _replaces(ports: S3Ports, undo: Commit) -> bool:
     """True if the job that it undoes had replaced files, or its manifest can't be read."""
     with suppress(*NOT_READABLE):
         replaced = undo.undoes and read_commit_header(ports.store, undo.undoes).replaced
