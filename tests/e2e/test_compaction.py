@@ -20,8 +20,10 @@ def put(table: str, *rows: int, day: str = DAY, **how: Any) -> s3commit.CommitRe
     return s3commit.write_table(frame, table, partition_by="dt", **{"mode": "append", **how})
 
 
-def overwrite(table: str, *rows: int, **how: Any) -> None:
-    put(table, *rows, mode="overwrite", partition_overwrite_mode="dynamic", **how)
+def overwrite(table: str) -> None:
+    put(table, 8, mode="overwrite", partition_overwrite_mode="dynamic")
+    put(table, 9)
+    put(table, 10)
 
 
 def append_late(table: str) -> None:
@@ -41,11 +43,7 @@ MEANWHILE: dict[str, tuple[Callable[[str], object], list[int], bool]] = {
     "an append": (lambda table: put(table, 4), [*SMALL, 4], False),
     "an append elsewhere": (lambda table: put(table, 4, day=OTHER_DAY), SMALL, True),
     "an append that has not ended": (append_late, [*SMALL, 7], True),
-    "an overwrite of as many files": (
-        lambda table: (overwrite(table, 8), put(table, 9), put(table, 10)),
-        [8, 9, 10],
-        False,
-    ),
+    "an overwrite of as many files": (overwrite, [8, 9, 10], False),
     "an overwrite of the table": (
         lambda table: put(table, 11, day=OTHER_DAY, mode="overwrite"),
         [],

@@ -56,7 +56,7 @@ def test_the_streaming_page_does_what_it_says(
 def test_the_compaction_page_makes_one_file_of_three(spark: SparkSession, place: Place) -> None:
     events = spark.range(0, 3, 1, 3).selectExpr("id", "'2026-11-21' dt")
     write(events, place.uri, mode="append", partition_by="dt")
-    names = {"spark": spark, "TABLE": place.uri, "day": "2026-11-21"}
+    names: dict[str, Any] = {"spark": spark, "TABLE": place.uri, "day": "2026-11-21"}
     for block in blocks(GUIDE / "compaction.md", "python", "    "):
         exec(textwrap.dedent(block), names)
     assert (names["files"], names["result"].replaced, names["result"].files) == (3, 3, 1)
