@@ -115,7 +115,7 @@ class Run:
     def ports(self) -> Ports:
         """The pipeline's own ports, with the rights of the caller."""
         store = S3ObjectStore(make_client(connections=WORKERS))
-        return Ports(store, DynamoLedger(self.table), SystemClock(), ThreadMap(WORKERS))
+        return Ports(store, DynamoLedger(self.table), SystemClock(), parallel=ThreadMap(WORKERS))
 
     @cached_property
     def express(self) -> bool:

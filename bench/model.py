@@ -246,9 +246,10 @@ def facts(known: Iterable[limits.Fact]) -> str:
     return _table("what|number|source", [(one.what, f"{one:,g}", one.source) for one in known])
 
 
-def own_facts() -> str:
-    """Those of docs/scale.md: what was measured here, or is assumed."""
-    return facts(one for one in limits.ALL if not one.source.startswith("<"))
+def assumed() -> str:
+    """Those of docs/scale.md that are neither published nor measured, as a sentence."""
+    told = (f"{one.what}: {one:g}" for one in limits.ALL if one.source.startswith("assumed"))
+    return "; ".join(told)
 
 
 def _time(seconds: float) -> str:

@@ -7,18 +7,15 @@ from pathlib import Path
 from typing import Final
 
 from bench.committers import LONG, Compared, Run
-from bench.front import Counts
 
 COLUMNS: Final = (
     "committer",
     "wall (s)",
     "ratio",
     "commit (s)",
-    "CPU of the cluster (s)",
-    "of the pipeline (s)",
-    "requests of the cluster",
-    "of the pipeline",
-    "peak memory (MB): heap, worker, function",
+    "CPU (s)",
+    "requests",
+    "memory (MB)",
 )
 LEAST_SHOWN: Final = 0.05  # seconds; a logarithm needs some
 MEMORY: Final[tuple[Callable[[Run], float], ...]] = (
@@ -46,29 +43,17 @@ def table(compared: Compared) -> str:
                     f"{_median(runs, PLOTS['write']):.1f} ({min(walls):.1f} to {max(walls):.1f})",
                     f"{_median(runs, PLOTS['write']) / _median(first, PLOTS['write']):.2f}",
                     f"{_median(runs, PLOTS['commit']):.1f}",
-                    f"{_median(runs, lambda run: run.cluster):.1f}",
-                    f"{_median(runs, lambda run: run.pipeline):.1f}",
-                    f"{_median(runs, lambda run: sum(run.requests.values())):,.0f}",
-                    f"{_median(runs, lambda run: sum(run.pipeline_requests.values())):,.0f}",
+                    _sides(runs, ".1f", lambda run: run.cluster, lambda run: run.pipeline),
+                    _sides(
+                        runs,
+                        ",.0f",
+                        lambda run: sum(run.requests.values()),
+                        lambda run: sum(run.pipeline_requests.values()),
+                    ),
                     ", ".join(_megabytes(runs, of) for of in MEMORY),
                 )
             )
         )
-    return "\n".join(lines) + "\n"
-
-
-def requests(compared: Compared) -> str:
-    """The requests of each committer's last run by S3 operation, the pipeline's included."""
-    totals = {
-        name: _added(runs[-1].requests, runs[-1].pipeline_requests)
-        for name, runs in compared.runs.items()
-    }
-    operations = sorted({operation for total in totals.values() for operation in total})
-    lines = [f"### Requests: {compared.workload.title}", ""]
-    lines += [_row(("operation", *totals)), _row("---" for _ in range(len(totals) + 1))]
-    for operation in operations:
-        lines.append(_row((operation, *(f"{one.get(operation, 0):,}" for one in totals.values()))))
-    lines.append(_row(("all", *(f"{sum(one.values()):,}" for one in totals.values()))))
     return "\n".join(lines) + "\n"
 
 
@@ -78,8 +63,9 @@ def keep(folder: Path, machine: str, arguments: str, compared: Sequence[Compared
     parts = [
         "# The committers side by side\n",
         f'By `make bench ARGS="{arguments}"`; {machine}.\n',
-        "Medians, with the least and the greatest wall time; the ratio is to the first line. The"
-        f" peaks of memory are the largest. Who took longer than {LONG} s ran once.\n",
+        "Medians, with the least and the greatest wall time; the ratio is to the first line."
+        " CPU and requests are of the cluster + of the pipeline. Memory is the largest peak of"
+        f" heap, worker, function. Who took longer than {LONG} s ran once.\n",
     ]
     for delay, group in groupby(compared, lambda one: one.delay):
         workloads = list(group)
@@ -88,8 +74,6 @@ def keep(folder: Path, machine: str, arguments: str, compared: Sequence[Compared
             _plot(folder / name, f"{what}, +{delay} ms", workloads, of)
             parts.append(f"![{what}, +{delay} ms]({name})\n")
         parts += [table(one) for one in workloads]
-    first = compared[0].delay
-    parts += [requests(one) for one in compared if one.delay == first]
     (folder / "committers.md").write_text("\n".join(parts))
 
 
@@ -123,17 +107,18 @@ def _plot(path: Path, title: str, compared: Sequence[Compared], of: Callable[[Ru
     figure.savefig(path, metadata={"Date": None})
 
 
+def _sides(runs: Sequence[Run], form: str, *of: Callable[[Run], float]) -> str:
+    """The median of the cluster, and of the pipeline where it has one."""
+    sides = (f"{_median(runs, one):{form}}" for one in of)
+    return " + ".join(side for side in sides if float(side.replace(",", "")))
+
+
 def _megabytes(runs: Iterable[Run], of: Callable[[Run], float]) -> str:
     return f"{most / 1_000_000:.0f}" if (most := max(map(of, runs))) else "-"
 
 
 def _median(runs: Iterable[Run], of: Callable[[Run], float]) -> float:
     return statistics.median(map(of, runs))
-
-
-def _added(*counts: Counts) -> Counts:
-    names = {name for one in counts for name in one}
-    return {name: sum(one.get(name, 0) for one in counts) for name in names}
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -9,15 +9,14 @@ from s3commit.core.model.codes import CODES, Advice
 
 PAGE: Final = """# Codes
 
-`s3commit show JOB` prints these lines for a job. `python docs/codes.py` makes the page from
-`core/model/codes.py`.
+For people on call: each error code, what is true, and what to do, as `s3commit show JOB` says.
+`python docs/codes.py` makes the page from `core/model/codes.py`.
 
 ## Codes of failed executions
 
-A failed execution has not ended its job: the job keeps its state, and what is visible stays so.
-Do what the last column says, then `s3commit commit JOB`: another execution continues. One that
-failed with a [result code](#result-codes) stopped after the decision: restore what its message
-names.
+A failed execution has not ended its job, and what is visible stays so. Do what the last column
+says, then `s3commit commit JOB`. One that failed with a [result code](#result-codes) stopped after
+the decision: restore what its message names.
 
 {stops}
 ## Result codes

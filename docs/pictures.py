@@ -118,7 +118,7 @@ COMMITTERS: Final = {
 
 def seconds(page: str, job: str) -> dict[str, float]:
     """The median of a whole write by committer, behind 20 ms, for the job that begins so."""
-    [section] = re.findall(rf"^### {job}[^\n]*\+20 ms\n(.+?)(?=^[#!])", page, re.M | re.S)
+    [section] = re.findall(rf"^### {job}[^\n]*\+20 ms\n(.+?)(?=^[#!]|\Z)", page, re.M | re.S)
     rows = re.findall(r"^\| ([^|]+?) \| ([\d.]+) \(", section, re.M)
     return {name: float(median) for name, median in rows}
 

@@ -30,9 +30,10 @@ ENDED: Final = [("orders", "2026-11-23", 1), ("returns", None, 1), ("orders", "2
 PAGE: Final = """\
 # Screens
 
-`make screens` runs these commands on the embedded runtime, after a few jobs of a Python program,
-and writes this page. Long lines are cut (`…`). Each command has `--help`, and
-`--output json` for programs.
+For who has not used s3commit yet: a few jobs of a Python program in `status`, `log` and `show`.
+`make screens` runs the commands on the embedded runtime and writes this page; long lines
+are cut (`…`). Each command has `--help`, and `--output json` for programs. `s3commit ui` shows
+the same [in a browser](ui.md).
 
 ## Jobs
 
@@ -46,26 +47,10 @@ $ s3commit status --all
 $ s3commit log s3://BUCKET/orders/
 ```
 
-`key` has the first 8 digits of the idempotency key's SHA-256. `--key` takes the key itself.
-
-## A running job
-
-```
-$ s3commit show UNDER_WAY
-```
-
 ## A job that was not committed
 
 ```
 $ s3commit show REFUSED
-```
-
-## An undone job
-
-```
-$ s3commit undo RETURNS --destination s3://BUCKET/returns/ --dry-run
-$ s3commit undo RETURNS --destination s3://BUCKET/returns/
-$ s3commit log s3://BUCKET/returns/
 ```
 """
 
@@ -80,10 +65,10 @@ def jobs(bucket: str) -> Iterator[dict[str, str]]:
         counted = [_task(job, number) for number in range(2)]
         with suppress(JobFailedError):
             job.commit([one for one in counted if one])
-        names["RETURNS" if table == "returns" else "REFUSED"] = job.job_id
+        names["REFUSED"] = job.job_id  # the last one
     with start_job(make_options(f"s3://{bucket}/orders/"), who=WHO) as job:
         _task(job, 0)
-        yield {**names, "UNDER_WAY": job.job_id}
+        yield names
 
 
 def _task(job: s3commit.Job, number: int) -> CountedAttempt | None:

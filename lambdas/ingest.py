@@ -31,8 +31,8 @@ def ingest(one: Announced) -> None:
         else:
             note_job(ports, one.bucket, one.key)
     except InvalidInputError as error:
-        # Redelivery would not mend it; a request that counts it is refused for it.
-        if not one.guessed:  # else nobody may have put it
+        # Redelivery would not help; a request that counts it is refused for it.
+        if not one.guessed:  # a guessed one need not exist
             document_refused(one.key, error.code)
 
 

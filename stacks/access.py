@@ -165,7 +165,7 @@ ACCESS: dict[str, Access] = {
     "end": Access(
         objects={
             DATA: (
-                "GetObject",  # S3 asks for it where a delete is conditional on an etag
+                "GetObject",  # S3 requires it where a delete is conditional on an etag
                 "AbortMultipartUpload",
                 "ListMultipartUploadParts",
                 "DeleteObject",
@@ -181,7 +181,7 @@ ACCESS: dict[str, Access] = {
         ledger=("GetItem", "PutItem", "UpdateItem", "DeleteItem"),
         index=("Query",),
     ),
-    # What it reads of its tables is granted in `stacks.pipeline`; by GetObject it has Decrypt.
+    # The right to read its tables is granted in `stacks.pipeline`; by GetObject it has Decrypt.
     "catalog": Access(
         objects={CATALOG: ("GetObject", "PutObject", "DeleteObject")}, bucket=("ListBucket",)
     ),

@@ -25,7 +25,7 @@ from s3commit.aws import env
 from s3commit.aws.env import DEFAULT, LEAST, LEAST_OF_A_QUEUE, MOST_WORKERS, Shares, shares
 
 PREFIX = "s3commit:"
-# What a deployment gives another value, or drops as any other parameter, only if the parameter
+# Parameters that a deployment changes, or drops as any other, only if the parameter
 # ``change`` names it (`stacks.changes`).
 GUARDED = ("bucketName", "importBucket", "kmsKeyArn", "alarmEmail", "prefixes")
 

@@ -52,9 +52,9 @@ def _invoke(functions: Mapping[str, str], name: str, payload: State) -> State:
 def _step(step: str, functions: Mapping[str, str]) -> State:
     """A call that begins with this step: it takes a ticket and returns the next one."""
     refused = [_REFUSED] if step in routes.REFUSING else []
-    # Another job may have taken the idempotency key meanwhile: it is waited for.
+    # Another job may hold the idempotency key: it is waited for.
     held = [_catch("HeldError", "WaitForDestination")] if step == "DecideCommit" else []
-    # The job has its result by then: nothing that fails in it fails its execution, and what it
+    # The job has its result: nothing that fails in it fails its execution, and what it
     # can't do the sweep has done again.
     ways = [_catch(ALL, "HowItEnded")] if step == "TidyUp" else [*refused, _LOST_RACE, *held]
     return {
@@ -75,7 +75,7 @@ def _choice(variable: str, targets: Mapping[Any, str]) -> State:
 
 
 def _completing(functions: Mapping[str, str]) -> dict[str, State]:
-    again = {"Catch": [_catch(ALL, routes.ALL)]}  # whatever fails in it, that one does all again
+    again = {"Catch": [_catch(ALL, routes.ALL)]}  # if it fails, that one does all again
     return {
         routes.AT_ONCE: {
             **_invoke(functions, MAP_FUNCTION, {"ticket.$": "$"}),
@@ -86,7 +86,7 @@ def _completing(functions: Mapping[str, str]) -> dict[str, State]:
         # Of a small job, without a Map Run, which takes a second to begin and to end.
         routes.FEW: _map(functions, FEW_STEP, {"Mode": "INLINE"}, ItemsPath="$.few", **again),
         # Over the units of the plan. Its tolerance is 0 by default: one loss fails it. How many
-        # children run at once the step before says in each round, by the jobs at work then:
+        # children run in parallel the step before says in each round, by the jobs at work then:
         # https://docs.aws.amazon.com/step-functions/latest/dg/state-map-distributed.html
         routes.ALL: _map(
             functions,

@@ -16,7 +16,7 @@ from stacks.config import DeployConfig
 
 RUNTIME = lambda_.Runtime.PYTHON_3_13
 _LOGS = ["logs:CreateLogStream", "logs:PutLogEvents"]
-# What Lambda needs to connect a function to a VPC, by the function's role.
+# Rights of a function's role that Lambda needs to connect it to a VPC.
 INTERFACES = [
     "ec2:CreateNetworkInterface",
     "ec2:DescribeNetworkInterfaces",

@@ -32,10 +32,11 @@ from stacks.observability import Observability
 from stacks.storage import S3CommitStorage
 from stacks.workflow import WHY_EXECUTIONS, Workflow
 
-# What the sweep is given.
+# The sweep's input.
 LIMITS = ("stuck_minutes", "abandoned_hours", "retention_days")
-# Messages of one call. Anybody may write a manifest that takes a call's whole time. A call that is
-# killed gives back all of its messages, and after five times for good: so each has only one.
+# Messages of one call. Any client may write a manifest that takes a call's whole time. A call that
+# is killed gives back all of its messages, and puts them aside after five times: so each has only
+# one.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 BATCHES = {"Ingest": 1, "Request": 10, "Catalogs": 1}
 _WHY_MANIFESTS = "The commit manifests of a table's jobs, some of them in its partitions."
@@ -120,7 +121,7 @@ class S3CommitPipeline(cdk.Stack):
                 f"No Python {PYTHON_VERSION} on the PATH: the functions have no byte code, and each"
                 " cold start takes three times as long (docs/deploy.md)",
             )
-        # The CDK copies the content at once.
+        # The CDK copies the content immediately.
         with tempfile.TemporaryDirectory(prefix="s3commit-code-") as scratch:
             content = function_code(Path(scratch) / "code")
             asset = Asset(self, "Code", path=str(content))
@@ -159,7 +160,7 @@ class S3CommitPipeline(cdk.Stack):
             )
             # Lambda tries to read the queue when the mapping is made.
             mapping.node.add_dependency(consumer.role)
-            if name == "Request":  # else a first job could reach a Map that may not start
+            if name == "Request":  # otherwise a first job could reach a Map that cannot start
                 mapping.node.add_dependency(workflow.map_runs)
             # For `s3commit pause`, as is the rule's name, and for `redrive`.
             cdk.CfnOutput(self, env.MAPPING_OUTPUTS[name], value=mapping.event_source_mapping_id)

@@ -19,7 +19,7 @@ FINAL = [
 # Any error that can be retried, States.Timeout among them, which States.TaskFailed leaves out:
 # https://docs.aws.amazon.com/step-functions/latest/dg/concepts-error-handling.html
 ALL = "States.ALL"
-# What a Map raises that can't read its dataset, whatever the reason (the same page).
+# The error of a Map that can't read its dataset, for any reason (the same page).
 UNREAD = "States.ItemReaderFailed"
 
 

@@ -99,7 +99,7 @@ class Workflow(Construct):
         return sfn.LogOptions(
             destination=group,
             level=sfn.LogLevel.ERROR if config.execution_logs == "errors" else sfn.LogLevel.ALL,
-            # What states are given and give has keys, hence names of customers and partitions.
+            # The input and output of states has keys, hence names of customers and partitions.
             include_execution_data=config.execution_logs == "data",
         )
 

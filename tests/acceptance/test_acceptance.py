@@ -24,7 +24,6 @@ from acceptance.places import PARAMETERS, STANDS_IN, Aws, BrokenError, Embedded,
 from acceptance.plan import dollars, minutes, plan
 from acceptance.report import Report
 from acceptance.run import BROKEN, CHECKS, NOT_SEEN, SEEN, Check, Result, Run, tried
-from bench import limits
 from stacks.access import ACCESS
 from stacks.config import DeployConfig
 from tests.conftest import REGION
@@ -266,16 +265,14 @@ def test_what_is_called_aws_is_aws(
     assert account.things() == before
 
 
-def test_nothing_is_begun_with_credentials_that_lead_to_no_account(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_an_account_nothing_is_begun(capsys: pytest.CaptureFixture[str]) -> None:
     gone = ClientError({"Error": {"Code": "ExpiredToken"}}, "GetCallerIdentity")
     sts = mock.Mock(get_caller_identity=mock.Mock(side_effect=gone))
     with (
         mock.patch("acceptance.__main__.Aws", partial(Aws, clients=lambda _: sts)),
-        mock.patch("acceptance.__main__._elsewhere", return_value=""),
         mock.patch.dict(os.environ),
     ):
+        os.environ.pop("AWS_ENDPOINT_URL", None)
         assert main(["--region", REGION, "--yes"]) == 2
     assert re.search("ExpiredToken.*nothing was begun", capsys.readouterr().err)
 
@@ -346,10 +343,8 @@ def test_the_plan_says_what_is_made_how_long_it_takes_and_what_it_costs() -> Non
     assert minutes(CHECKS) <= 120
 
 
-def test_every_promise_and_figure_is_in_the_report_that_the_documentation_shows() -> None:
+def test_every_promise_is_in_the_report_that_the_documentation_shows() -> None:
     page = (ROOT / "docs" / "acceptance_report.md").read_text()
     assert [one.promise for one in CHECKS.values() if f"| {one.promise} |" not in page] == []
-    for name in ("EVENT", "TRANSITION", "MAP_RUN", "CHILD", "LATENCY", "ITEM", "COLD", "START"):
-        assert f"| `{name}` | {getattr(limits, name).what} |" in page
     assert "tests that passed in a function: A1 " in page
     assert " 0 broken. Nothing with the name of the run is left.**" in page

@@ -38,10 +38,14 @@ STACK = {
 }
 
 
+def stacks_of(place: Aws) -> list[str]:
+    return [f"{one}-{place.name}" for one in ("S3CommitPipeline", "S3CommitStorage")]
+
+
 def test_on_aws_the_stacks_go_and_what_they_leave_and_nothing_else(clients: things.Clients) -> None:
     place, other = Aws(NAME, clients), Aws("accept-00002b", clients)
     for one in (place, other):
-        for stack in one._stacks:
+        for stack in stacks_of(one):
             clients("cloudformation").create_stack(
                 StackName=stack,
                 TemplateBody=json.dumps(STACK),
@@ -83,17 +87,16 @@ def test_on_aws_a_deployment_is_the_cdks_of_the_runs_own_assembly(
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
     monkeypatch.setenv("CDK_CONTEXT_JSON", "{}")
     place = Aws(NAME, clients)
-    for stack in place._stacks:
+    for stack in stacks_of(place):
         clients("cloudformation").create_stack(StackName=stack, TemplateBody=json.dumps(STACK))
     try:
         outputs = place.create()
         place.update(maxConcurrency=20)
         broken.touch()
         with pytest.raises(BrokenError, match="cdk deploy failed"):
-            place.update()
+            place.update(maxConcurrency=20)
     finally:
         left = place.remove()
-
     assert "Q" in outputs
     assert left == []
     assembly = place.home / "assembly"
@@ -102,10 +105,10 @@ def test_on_aws_a_deployment_is_the_cdks_of_the_runs_own_assembly(
     assert {*lines} == {
         f"--silent deploy ARGS=--app {assembly} --require-approval never --progress events"
     }
-    first, second, _ = map(json.loads, contexts.read_text().splitlines())
+    first, *others = map(json.loads, contexts.read_text().splitlines())
     assert first["s3commit:name"] == NAME
     assert first["s3commit:bucketName"] == f"s3commit-{NAME}-data"
-    assert second == {**first, "s3commit:maxConcurrency": 20}
+    assert others == [{**first, "s3commit:maxConcurrency": 20}] * 2
 
 
 def test_only_a_runs_name_is_removed(clients: things.Clients) -> None:

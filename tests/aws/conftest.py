@@ -8,7 +8,7 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 
-from s3commit.aws import clients, s3
+from s3commit.aws import clients, ledger, s3
 from s3commit.aws.prepared import PreparedRequests
 from s3commit.aws.s3 import S3ObjectStore
 
@@ -61,12 +61,37 @@ def pauses() -> list[float]:
 
 
 @pytest.fixture
-def store(answers: Answers, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> S3ObjectStore:
-    """A store on canned answers; botocore sends all, and does not retry."""
+def client(answers: Answers, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A client on canned answers; botocore sends all, and does not retry."""
     monkeypatch.setattr(PreparedRequests, "_sent", lambda *_: None)
     monkeypatch.setattr(clients, "TOTAL_MAX_ATTEMPTS", 1)
-    client = clients.make_client()
-    events: Any = client.meta.events
-    events.register("before-send.s3.*", answers)
+    client: Any = clients.make_client()
+    client.meta.events.register("before-send.s3.*", answers)
     monkeypatch.setattr(s3, "time", SimpleNamespace(sleep=pauses.append))
+    return client
+
+
+@pytest.fixture
+def store(client: Any) -> S3ObjectStore:
     return S3ObjectStore(client)
+
+
+@pytest.fixture
+def sessions(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The sessions that ledgers make from now on; each keeps its last client as ``made``."""
+    found, make_session = list[Any](), clients.make_session
+
+    def make() -> Any:
+        session: Any = make_session()
+        create = session.create_client
+
+        def create_client(*arguments: Any, **how: Any) -> Any:
+            session.made = create(*arguments, **how)
+            return session.made
+
+        session.create_client = create_client
+        found.append(session)
+        return session
+
+    monkeypatch.setattr(ledger, "make_session", make)
+    return found

@@ -91,9 +91,7 @@ def in_city(name: str) -> str:
         *((path, None) for path in ("dt=1/", "city=a/dt=1/", "dt=1/city/", "dt=1/city=a/x=1/", "")),
     ],
 )
-def test_a_path_has_the_values_of_the_tables_columns_or_is_refused(
-    lake: Lake, path: str, values: list[str] | None
-) -> None:
+def test_a_path_has_values_or_is_refused(lake: Lake, path: str, values: list[str] | None) -> None:
     table = GlueTable(lake.glue, lake.catalog, lake.bucket)
     assert table.has(path) == (values is not None)
     if values:
@@ -142,9 +140,7 @@ def test_a_partition_whose_files_lie_further_below_is_not_empty(lake: Lake, belo
 
 
 @pytest.mark.parametrize("city", ["", "refused"])
-def test_a_partition_that_glue_refuses_keeps_no_other_from_the_catalog(
-    lake: Lake, city: str
-) -> None:
+def test_a_partition_that_glue_refuses_keeps_no_other_out(lake: Lake, city: str) -> None:
     """Be it botocore, for an empty value, or Glue's answer; an empty one of strangers is none."""
 
     def refuse(parsed: Any, **_: Any) -> None:
@@ -223,9 +219,7 @@ def test_a_commit_while_its_partition_is_dropped_is_in_the_catalog(lake: Lake, d
         ),
     ],
 )
-def test_a_note_stands_until_the_table_knows_the_job(
-    moto_endpoint: str, location: str, path: str, why: str
-) -> None:
+def test_a_note_stands_until_then(moto_endpoint: str, location: str, path: str, why: str) -> None:
     lake, sound = Lake(moto_endpoint, location=location), Lake(moto_endpoint)
     job, notes = lake.commit(path), list[CatalogNote]()
     lake.once("before-call.glue.GetTable", lambda: notes.append(lake.note(job)))

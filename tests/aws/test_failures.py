@@ -64,9 +64,7 @@ def a_cancellation(*codes: str | None) -> VerboseClientError:
         ("ACodeOfTomorrow", 422),
     ],
 )
-def test_i12_what_s3_answers_of_an_object_for_good_is_said_of_that_object_alone(
-    code: str, status: int
-) -> None:
+def test_i12_what_s3_answers_for_good_is_said_of_one_object(code: str, status: int) -> None:
     assert isinstance(translate(an_answer(code, status), "reading"), NOT_READABLE)
 
 
@@ -103,7 +101,6 @@ def test_an_answer_of_aws_is_one_of_our_errors(
     code: str, status: int, expected: type[S3CommitError], own_code: str
 ) -> None:
     error = translate(an_answer(code, status), "doing it")
-
     assert (type(error), error.code) == (expected, own_code)
     assert error.message == f"doing it: in words ({code})"
 
@@ -126,9 +123,7 @@ def test_an_answer_of_aws_is_one_of_our_errors(
         (botocore.ParamValidationError(report="r"), InvalidInputError),
     ],
 )
-def test_what_botocore_raises_itself_is_one_of_our_errors(
-    raised: Exception, expected: type[S3CommitError]
-) -> None:
+def test_errors_of_botocore_are_ours(raised: Exception, expected: type[S3CommitError]) -> None:
     assert type(translate(raised, "doing it")) is expected
 
 
@@ -166,10 +161,8 @@ def test_a_cancelled_transaction_says_why(
 
 def test_the_answer_stays_the_cause_and_its_code_is_known() -> None:
     answer = an_answer("NoSuchKey", 404)
-
     with pytest.raises(NotFoundError) as caught, translated("reading"):
         raise answer
-
     assert caught.value.__cause__ is answer
     assert answered(caught.value) == "NoSuchKey"
     assert answered(NotFoundError("our own")) == ""
@@ -222,17 +215,13 @@ def test_an_execution_runs_or_does_not(
     assert machine.describe(execution).is_running is running
 
 
-def test_an_execution_that_step_functions_has_forgotten_does_not_run(
-    machine: StateMachine, stub: Stubber
-) -> None:
+def test_a_forgotten_execution_does_not_run(machine: StateMachine, stub: Stubber) -> None:
     """It does so 90 days after the end."""
     stub.add_client_error("describe_execution", "ExecutionDoesNotExist")
     assert not machine.describe(EXECUTION).is_running
 
 
-def test_an_execution_of_a_machine_that_was_replaced_is_not_asked_for(
-    machine: StateMachine, stub: Stubber
-) -> None:
+def test_a_replaced_machine_is_not_asked(machine: StateMachine, stub: Stubber) -> None:
     """The role may ask for this machine's alone, and AccessDenied would hold up its jobs."""
     old = EXECUTION.replace(":s3commit:", ":s3commit-before:")
     assert not machine.describe(old).is_running
@@ -254,9 +243,7 @@ def test_what_is_not_known_is_taken_neither_for_dead_nor_for_started(
         machine.start("again-1", DIRECTORY)
 
 
-def test_an_execution_is_started_by_name_for_its_place(
-    machine: StateMachine, stub: Stubber
-) -> None:
+def test_an_execution_is_started_for_its_place(machine: StateMachine, stub: Stubber) -> None:
     expected = {
         "stateMachineArn": MACHINE,
         "name": "again-1",
@@ -280,8 +267,6 @@ def test_an_execution_is_started_by_name_for_its_place(
         ("https://127.0.0.1.example.com", False),
     ],
 )
-def test_where_nothing_listens_on_this_machine_the_runtime_is_named(
-    endpoint: str, is_here: bool
-) -> None:
+def test_where_nothing_listens_here_the_runtime_is_named(endpoint: str, is_here: bool) -> None:
     error = botocore.EndpointConnectionError(endpoint_url=endpoint, error="refused")
     assert translate(error, "reading").message.endswith("s3commit local up") == is_here

@@ -4,12 +4,14 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from s3commit.aws import ledger_notes
 from s3commit.aws.ledger import JOB_DAYS, DynamoLedger
 from s3commit.aws.ledger_items import SHELVES
 from s3commit.aws.ledger_notes import NOTE_DAYS, REMEMBERED
@@ -54,9 +56,17 @@ def table(moto_endpoint: str) -> str:
 
 
 @pytest.fixture
-def ledger(table: str, moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> DynamoLedger:
+def ledger(
+    table: str, moto_endpoint: str, sessions: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> DynamoLedger:
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
     return DynamoLedger(table, clock=ManualClock(T0))
+
+
+@pytest.fixture
+def events(ledger: DynamoLedger, sessions: list[Any]) -> Any:
+    """The hooks of the ledger's own client."""
+    return sessions[0].made.meta.events
 
 
 @pytest.fixture
@@ -70,12 +80,7 @@ def items(table: str, moto_endpoint: str) -> Items:
     return read
 
 
-def events_of(ledger: DynamoLedger) -> Any:
-    """The hooks of the ledger's own client."""
-    return ledger._items.job._get_connection().connection.client.meta.events
-
-
-def lose_first_answer(ledger: DynamoLedger, operation: str) -> list[int]:
+def lose_first_answer(events: Any, operation: str) -> list[int]:
     """Let botocore send the first request again, as if its answer had been lost."""
     sent: list[int] = []
 
@@ -83,7 +88,7 @@ def lose_first_answer(ledger: DynamoLedger, operation: str) -> list[int]:
         sent.append(attempts)
         return 0 if attempts == 1 else None
 
-    events_of(ledger).register_first(f"needs-retry.dynamodb.{operation}", again)
+    events.register_first(f"needs-retry.dynamodb.{operation}", again)
     return sent
 
 
@@ -94,9 +99,7 @@ def test_items_have_the_keys_of_the_contract(ledger: DynamoLedger, items: Items)
     bring_to(ledger, JobState.COMMITTING, "job-2")
     ledger.record_attempt(an_attempt(3))
     ledger.healing("lake", now=T0)
-
     found = items()
-
     assert set(found) == {
         JOB_KEY,
         ("JOB#job-2", OTHER.removeprefix("job-2-")),
@@ -118,9 +121,7 @@ def test_only_what_has_ended_expires(ledger: DynamoLedger, items: Items) -> None
     bring_to(ledger, JobState.COMMITTING, "job-3", nodes=(f"{NODE}x/",), conflict=Conflict.REPLACE)
     ledger.open_job(a_job("job-4", state=JobState.ABORTED))  # before the ledger knew it
     ledger.record_attempt(an_attempt(3))
-
     expiry = {key: int(item["expires_at"]) for key, item in items().items() if "expires_at" in item}
-
     assert expiry == {
         ("JOB#job-2", OTHER.removeprefix("job-2-")): EPOCH_OF_T0 + JOB_DAYS * DAY,
         ("JOB#job-4", ref_of("job-4").removeprefix("job-4-")): EPOCH_OF_T0 + JOB_DAYS * DAY,
@@ -135,9 +136,7 @@ def test_a_job_goes_to_the_shelf_of_its_state(ledger: DynamoLedger, items: Items
         bring_to(ledger, JobState.SEALED, f"job-{number}")
     ledger.note(a_job("job-0"), plan=PLAN, now=T0)
     decided(ledger, "job-0")
-
     shelves = {job["job_id"]: job["shelf"] for job in items().values() if "shelf" in job}
-
     state, _, number = shelves.pop("job-0").partition("#")
     assert (state, len(number)) == ("COMMITTING", 2)
     assert {shelf.partition("#")[0] for shelf in shelves.values()} == {"SEALED"}
@@ -168,7 +167,11 @@ def _lock(ledger: DynamoLedger) -> JobRecord:
 )
 @pytest.mark.parametrize("is_late", [False, True])
 def test_i6_a_change_whose_answer_is_lost_is_known_as_ones_own(
-    ledger: DynamoLedger, change: Callable[[DynamoLedger], JobRecord], operation: str, is_late: bool
+    ledger: DynamoLedger,
+    events: Any,
+    change: Callable[[DynamoLedger], JobRecord],
+    operation: str,
+    is_late: bool,
 ) -> None:
     """DynamoDB knows the token of a transaction for ten minutes, and the record that of a write.
 
@@ -178,11 +181,9 @@ def test_i6_a_change_whose_answer_is_lost_is_known_as_ones_own(
     ledger.note(a_job(), plan=PLAN, now=T0)
     if is_late:
         forget = "provide-client-params.dynamodb.TransactWriteItems"
-        events_of(ledger).register_first(forget, _without_token)
-    sent = lose_first_answer(ledger, operation)
-
+        events.register_first(forget, _without_token)
+    sent = lose_first_answer(events, operation)
     changed = change(ledger)
-
     assert sent == [1, 2]
     assert changed == ledger.job(REF)
 
@@ -194,12 +195,11 @@ def _without_token(params: dict[str, Any], **_: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "code", ["ThrottlingException", "ProvisionedThroughputExceededException", "InternalServerError"]
 )
-def test_throttling_is_transient(ledger: DynamoLedger, code: str) -> None:
+def test_throttling_is_transient(ledger: DynamoLedger, events: Any, code: str) -> None:
     def throttled(**_: Any) -> None:
         raise ClientError({"Error": {"Code": code, "Message": "too much"}}, "Any")
 
-    events_of(ledger).register_first("before-call.dynamodb.*", throttled)
-
+    events.register_first("before-call.dynamodb.*", throttled)
     for call in (
         lambda: ledger.job(ref_of("job-1")),
         lambda: ledger.open_job(a_job()),
@@ -219,9 +219,7 @@ def test_throttling_is_transient(ledger: DynamoLedger, code: str) -> None:
             call()
 
 
-def test_i8_a_table_that_was_restored_is_refused(
-    ledger: DynamoLedger, table: str, moto_endpoint: str
-) -> None:
+def test_i8_no_restored_table_is_used(ledger: DynamoLedger, table: str, moto_endpoint: str) -> None:
     first = ledger.healing("lake", now=T0)
     ledger.note_healing("lake", replace(first, whole=True))
     client = boto3.client("dynamodb", region_name=REGION, endpoint_url=moto_endpoint)
@@ -236,29 +234,22 @@ def test_i8_a_table_that_was_restored_is_refused(
     assert ledger.healing("lake", now=T1).whole
 
 
-def test_the_id_of_the_table_is_asked_for_once_a_minute(
-    ledger: DynamoLedger, monkeypatch: pytest.MonkeyPatch
+def test_the_tables_id_is_remembered(
+    ledger: DynamoLedger, events: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-    table_id = ledger._table_id
-
-    def ask() -> str:
-        asked.append(table_id())
-        return asked[-1]
-
-    monkeypatch.setattr(ledger, "_table_id", ask)
-    for _ in range(3):
-        ledger.healing("lake", now=T0)
-    assert len(asked) == 1
-    known, then = ledger._known
-    ledger._known = known, then - REMEMBERED
+    """It is asked for once a minute."""
+    asked, now = list[str](), [1000.0]
+    monkeypatch.setattr(ledger_notes, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    events.register("before-call.dynamodb.DescribeTable", lambda model, **_: asked.append(model))
     ledger.healing("lake", now=T0)
-    assert len(asked) == 2
+    begun = len(asked)
+    for later, more in ((0.0, 0), (REMEMBERED - 1, 0), (1.0, 1), (0.0, 1)):
+        now[0] += later
+        ledger.healing("lake", now=T0)
+        assert len(asked) == begun + more
 
 
-def test_an_empty_table_in_its_place_is_seen_at_once(
-    ledger: DynamoLedger, table: str, moto_endpoint: str
-) -> None:
+def test_an_empty_table_is_seen(ledger: DynamoLedger, table: str, moto_endpoint: str) -> None:
     ledger.note_healing("lake", replace(ledger.healing("lake", now=T0), whole=True))
     boto3.client("dynamodb", region_name=REGION, endpoint_url=moto_endpoint).delete_table(
         TableName=table

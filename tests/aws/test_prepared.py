@@ -61,9 +61,7 @@ def test_each_request_goes_where_botocore_would_send_it(
 
 
 @pytest.mark.parametrize("moved", ["before the first request", "meanwhile"])
-def test_where_a_bucket_has_moved_botocore_finds_out(
-    moved: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_botocore_finds_a_moved_bucket(moved: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next requests go where its redirect led."""
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     client: Any = clients.make_client()
@@ -71,9 +69,7 @@ def test_where_a_bucket_has_moved_botocore_finds_out(
     if moved == "meanwhile":
         store.put("lake", "a", b"x")
     wire.answers = [MOVED, MOVED] if moved == "meanwhile" else [MOVED]
-
     store.put("lake", "b", b"x")
-
     assert urlsplit(wire.requests[-1].url).netloc == "lake.s3.sa-east-1.amazonaws.com"
     wire.clear()
     store.put("lake", "c", b"x")
@@ -109,7 +105,6 @@ def test_stores_of_one_client_do_not_learn_from_each_other() -> None:
     wire.clear()
     plainly.put("lake", "b", b"x")
     locked.put("vault", "b", b"x")
-
     assert wire.by_botocore == 0
     first, second = wire.requests
     assert "x-amz-server-side-encryption" not in first.headers
@@ -124,7 +119,6 @@ def test_stores_of_one_client_do_not_learn_from_each_other() -> None:
 def test_what_only_the_first_request_has_the_next_one_has_not(first: str, header: str) -> None:
     store, wire, _ = store_on(CALLS[first])
     store.put("lake", "k", b"x")
-
     (request,) = wire.requests
     assert wire.by_botocore == 0
     assert header not in request.headers
@@ -158,14 +152,11 @@ def test_a_call_within_a_call_notes_its_own() -> None:
 def test_no_credentials_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     store, _, client = store_on()
     monkeypatch.setattr(client._request_signer, "_credentials", None)
-
     with pytest.raises(AccessError, match="no AWS credentials"):
         store.put("lake", "k", b"x")
 
 
-def test_credentials_that_can_not_be_renewed_are_an_error_of_ours(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_credentials_that_can_not_be_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
     store, _, client = store_on()
 
     def refused() -> None:
@@ -181,7 +172,6 @@ def test_new_credentials_sign_the_next_request() -> None:
     store.put("lake", "k", b"x")
     client._request_signer._credentials.access_key = "second"
     store.put("lake", "k", b"x")
-
     first, second = (text(one.headers["Authorization"]) for one in wire.requests)
     assert "Credential=testing/" in first
     assert "Credential=second/" in second

@@ -18,13 +18,21 @@ from s3commit.core.model.errors import InvalidInputError, S3CommitError, Transie
 from tests.aws.wire import CALLS, Call, Given, Wire, store_on
 
 
-@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
-def test_after_any_other_answer_botocore_sends_it_again(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And the next ones, unless the answer was about that object alone."""
-    now = [0.0]
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock by which requests are sent here again."""
+    now = [1000.0]
     monkeypatch.setattr(prepared, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+# What is about one object is no reason for a pause, and elsewhere is noted again.
+PASSES = {200, 301, 302, 307, 308, 400, 404, 409, 412}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+def test_after_any_other_answer_botocore_sends_it_again(call: Call, now: list[float]) -> None:
+    """And the next ones, unless the answer was about that object alone."""
     store, wire, _ = store_on(call)
     call(store, "k")
     assert (len(wire.requests), wire.by_botocore) == (1, 0)
@@ -36,13 +44,10 @@ def test_after_any_other_answer_botocore_sends_it_again(
         call(store, "k")
         assert (len(wire.requests), wire.by_botocore) == (2, 1), status
         call(store, "other")
-        passes = {200, *prepared._OF_ONE_OBJECT, *prepared._ELSEWHERE}
-        assert wire.by_botocore == (1 if status in passes else 2), status
+        assert wire.by_botocore == (1 if status in PASSES else 2), status
 
 
-def test_after_a_minute_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1000.0]
-    monkeypatch.setattr(prepared, "time", SimpleNamespace(monotonic=lambda: now[0]))
+def test_after_a_minute_it_is_tried_again(now: list[float]) -> None:
     store, wire, _ = store_on()
     wire.answers = [(503, b"", {})]
     store.put("lake", "k", b"x")
@@ -53,13 +58,10 @@ def test_after_a_minute_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
-def test_where_nothing_answers_the_error_is_botocores(
-    call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_answer_is_botocores_error(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "TOTAL_MAX_ATTEMPTS", 1)
     store, wire, client = store_on(call)
     client.meta.events.unregister("before-send", wire.answer)
-
     with pytest.raises(TransientError):
         call(store, "k")
     assert wire.by_botocore == 1
@@ -97,7 +99,7 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("answer", [SLOW_DOWN, THROTTLED], ids=["SlowDown", "Throttling"])
 @pytest.mark.parametrize("other", [True, False])
 @pytest.mark.usefixtures("no_waits")
-def test_a_client_that_slows_down_recovers(other: bool, answer: Given) -> None:
+def test_a_client_that_slows_down_recovers(now: list[float], other: bool, answer: Given) -> None:
     """Also if another request of it was throttled: its rates grow by what is sent here."""
     store, wire, client = store_on(slows_down=True)
     took = []
@@ -110,23 +112,21 @@ def test_a_client_that_slows_down_recovers(other: bool, answer: Given) -> None:
                     client.get_object(Bucket="lake", Key="k")
             store.put("lake", f"{number}", b"x")
             Virtual.now += 0.02
-            store._prepared._again = 0.0  # the pause is over
+            now[0] += prepared.PAUSE
         took.append(Virtual.now - began)
     assert wire.by_botocore == 1
     assert max(took[1:]) < 2 * took[0]
 
 
 @pytest.mark.usefixtures("no_waits")
-def test_what_is_sent_here_fills_botocores_quota_of_retries(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_is_sent_here_fills_botocores_quota_of_retries(now: list[float]) -> None:
     store, wire, _ = store_on()
     for _ in range(100):
         wire.answers = [(500, b"", {})] * 10
         with suppress(TransientError):
             store.put("lake", "k", b"x")
     wire.answers = []
-    monkeypatch.setattr(store._prepared, "_again", 0.0)
+    now[0] += prepared.PAUSE
     for _ in range(600):
         store.put("lake", "k", b"x")
     wire.answers = [(500, b"", {})] * 3
@@ -136,7 +136,6 @@ def test_what_is_sent_here_fills_botocores_quota_of_retries(
 @pytest.mark.parametrize("value", ["ü", "a\nb", "a\r\nx-amz-acl: public-read", "\x00", "a\tb"])
 def test_what_a_header_can_not_carry_is_left_to_botocore(value: str) -> None:
     store, wire, _ = store_on()
-
     with suppress(InvalidInputError):
         store.put("lake", "k", b"x", metadata={"who": value})
     assert wire.by_botocore == len(wire.requests)
@@ -168,13 +167,13 @@ def test_what_needs_a_proxy_or_another_signature_is_left_to_botocore(
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     client: Any = clients.make_client()
-    wire, store = Wire(client), S3ObjectStore(client)
-
+    _, store, called = Wire(client), S3ObjectStore(client), list[str]()
+    called_by = "provide-client-params.s3.PutObject"
+    client.meta.events.register(called_by, lambda model, **_: called.append(model.name))
     for _ in range(3):
         with suppress(S3CommitError, MissingDependencyException, KeyError):
             store.put(bucket, "k", b"x")
-    assert store._prepared._ways == {}
-    assert len(wire.requests) <= wire.by_botocore + 2  # a directory bucket's session
+    assert called == ["PutObject"] * 3
 
 
 LOST: Final = (
@@ -191,24 +190,22 @@ TROUBLE: Final = (
 
 
 @pytest.mark.parametrize("error", [*LOST, *TROUBLE], ids=str)
-def test_lost_connections_pause_if_three_follow_each_other_and_trouble_does_at_once(
-    error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, _, _ = store_on()
-    sent, fails = prepared.PreparedRequests._answer, [True, False, True, True, True]
+def test_three_lost_connections_in_a_row_pause_and_trouble_does_at_once(error: Exception) -> None:
+    store, wire, client = store_on()
+    fails, tried = [True, False, True, True, True], 0
 
-    def tried(*given: Any) -> Any:
-        if fails.pop(0):
-            raise error
-        return sent(*given)
+    def fail(**_: Any) -> None:
+        nonlocal tried
+        if wire.by_botocore == before:  # it is sent here
+            tried += 1
+            if fails.pop(0):
+                raise error
 
-    monkeypatch.setattr(prepared.PreparedRequests, "_answer", tried)
-    paused = []
-    while fails:
+    client.meta.events.register_first("before-send.s3", fail)
+    for _ in range(8):
+        before = wire.by_botocore
         store.put("lake", "k", b"x")
-        paused.append(store._prepared._again > 0)
-        store._prepared._again = 0.0
-    assert paused == ([False] * 4 + [True] if error in LOST else [True, False, True, True, True])
+    assert tried == (5 if error in LOST else 1)
 
 
 def test_where_successes_can_not_be_counted_botocore_sends_all() -> None:

@@ -45,9 +45,7 @@ def listing(key: str) -> str:
 
 def test_a_thousand_objects_are_one_request(store: S3ObjectStore, answers: Answers) -> None:
     answers.add(200, refusing())
-
     store.delete_seen("lake", seen(*(f"k{number}" for number in range(1000))))
-
     (request,) = answers.requests
     assert (request.method, request.url.partition("?")[2]) == ("POST", "delete")
     body: Any = request.body
@@ -58,13 +56,9 @@ def test_a_thousand_objects_are_one_request(store: S3ObjectStore, answers: Answe
 
 
 @pytest.mark.parametrize("code", ["PreconditionFailed", "NoSuchKey"])
-def test_what_is_another_object_or_gone_is_passed_over(
-    store: S3ObjectStore, answers: Answers, code: str
-) -> None:
+def test_what_is_gone_is_passed_over(store: S3ObjectStore, answers: Answers, code: str) -> None:
     answers.add(200, refusing(a=code, b=code))
-
     store.delete_seen("lake", seen("a", "b", "c"))
-
     assert len(answers.requests) == 1
 
 
@@ -83,24 +77,18 @@ def test_a_key_that_s3_could_not_judge_is_an_error(
     store: S3ObjectStore, answers: Answers, code: str, expected: type[S3CommitError]
 ) -> None:
     answers.add(200, refusing(a="PreconditionFailed", b=code))
-
     with pytest.raises(expected) as caught:
         store.delete_seen("lake", seen("a", "b", "c"))
-
     assert type(caught.value) is expected
     assert caught.value.message == f"deleting s3://lake/b: in words ({code})"
 
 
-def test_a_key_that_xml_can_not_carry_is_deleted_by_itself(
-    store: S3ObjectStore, answers: Answers
-) -> None:
+def test_a_key_that_xml_lacks_is_deleted_alone(store: S3ObjectStore, answers: Answers) -> None:
     answers.add(200, refusing())
     answers.add(204)
     answers.error(412, "PreconditionFailed")  # the object is another one by now
     answers.add(200, listing("%EF%BF%BE"))
-
     store.delete_seen("lake", seen("a", "bell\x07", "cr\r", "\ufffe"))
-
     many, bell, other, look = answers.requests
     body: Any = many.body
     assert body.count(b"<Object>") == 2
@@ -118,10 +106,8 @@ def test_i12_a_look_after_a_refused_delete_is_no_head(
     """Who has put another object there may have encrypted it: a HEAD is 400 then, or 403."""
     answers.error(412, "PreconditionFailed")
     answers.add(200, listing(quote(key)))
-
     with pytest.raises(PreconditionError):
         store.delete("lake", key, if_match='"e"')
-
     assert [request.method for request in answers.requests] == ["DELETE", "GET"]
 
 

@@ -4,15 +4,16 @@ A partition takes 1,000 write and 3,000 read units a second:
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 """
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from math import ceil
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from s3commit.aws.ledger import DynamoLedger
-from s3commit.aws.ledger_items import SHELVES, LedgerItem, bind, job_item
+from s3commit.aws.ledger_items import SHELVES, bind, job_item
 from s3commit.core.commit.acquire_destination import acquire_destination
 from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.commit.verify_manifests import verify_manifests
@@ -42,19 +43,31 @@ TRANSACTION = 2  # times the units of a write by itself
 PREFIX = "warehouse/sales.db/orders/"
 OTHER = "00000000-0000-4000-8000-00000000ffff"
 RECORD = ("open_job", "take_over", "note", "lock", "decide", "advance")
-
-
-@cache
-def ledger() -> DynamoLedger:
-    return DynamoLedger("units")
+ITEMS, TOKEN = bind("ledger"), "0" * 32
+Sent = dict[str, dict[str, Any]]
+Beside = Callable[[JobRecord], dict[Item, Sent]]
 
 
 def job_bytes(record: JobRecord) -> int:
-    return size_of(job_item(ledger()._items.job, record, "0" * 32))
+    return size_of(job_item(ITEMS.job, record, TOKEN).serialize(null_check=True))
 
 
-def item_bytes(record: JobRecord, one: Item) -> int:
-    return size_of(ledger()._beside(record, one))
+@pytest.fixture
+def beside(sessions: list[Any]) -> Beside:
+    """What a ledger puts beside the record of a job, as it is sent."""
+    ledger, sent = DynamoLedger("units"), list[Any]()
+    events = sessions[0].made.meta.events
+    called = "provide-client-params.dynamodb.TransactWriteItems"
+    events.register(called, lambda params, **_: sent.extend(params["TransactItems"]))
+    events.register("before-call.dynamodb", lambda **_: (SimpleNamespace(status_code=200), {}))
+
+    def put(record: JobRecord) -> dict[Item, Sent]:
+        sent.clear()
+        ledger.open_job(record)
+        _, *others = [one["Put"]["Item"] for one in sent]
+        return dict(zip(sorted(items(record)), others, strict=True))
+
+    return put
 
 
 def committed(**policy: Any) -> tuple[World, JobRecord]:
@@ -69,11 +82,11 @@ def calls(world: World, *verbs: str) -> list[Call]:
     return [call for call in world.plan.calls if call.verb in verbs]
 
 
-def test_a_hundred_appends_a_second_fit_below_one_directory() -> None:
+def test_a_hundred_appends_a_second_fit_below_one_directory(beside: Beside) -> None:
     world, record = committed()
     assert calls(world, "lock", "locks", "locks_below", "unlock", "key_holder", "appends") == []
-    (append,) = items(record)
-    writes = 2 * TRANSACTION * ceil(item_bytes(record, append) / 1024)  # decided, ended
+    (append,) = beside(record).values()
+    writes = 2 * TRANSACTION * ceil(size_of(append) / 1024)  # decided, ended
     print(f"append: {writes} write units a job")
     assert APPENDS * writes <= WRITES / 2
     per_write = ceil(job_bytes(record) / 1024)
@@ -85,26 +98,27 @@ def test_a_hundred_appends_a_second_fit_below_one_directory() -> None:
     assert APPENDS * index >= WRITES  # without shelves they would take a whole partition
 
 
-def test_a_replace_reads_the_appends_of_an_hour_within_its_partitions_units() -> None:
+def test_a_replace_reads_the_appends_of_an_hour_within_its_units(beside: Beside) -> None:
     """It reads them three times at least. No more are read than `MAX_APPENDS`."""
     _, record = committed()
-    (append,) = items(record)
+    (append,) = beside(record).values()
     a_second = 25
     listed = a_second * APPEND_SECONDS
-    units = ceil(listed * item_bytes(record, append) / 4096)
+    units = ceil(listed * size_of(append) / 4096)
     print(f"a replace beside {listed} appends: {units} read units a reading")
     assert listed <= MAX_APPENDS
     assert 3 * units / READS <= 5  # seconds
 
 
-def test_a_replace_of_many_partitions_locks_them_within_its_partitions_units() -> None:
+def test_a_replace_of_many_partitions_locks_them_within_its_units(beside: Beside) -> None:
     _, appended = committed()
     nodes = tuple(f"{BUCKET}/{PREFIX}day={number:02d}/" for number in range(MAX_NODES))
     record = replace(
         appended, conflict=Conflict.REPLACE, state=JobState.SEALED, decided_at=None, locks=nodes
     )
-    locks = [one for one in items(record) if one.kind is ItemKind.LOCK]
-    units = sum(TRANSACTION * ceil(item_bytes(record, one) / 1024) for one in locks)
+    locks = [sent for one, sent in beside(record).items() if one.kind is ItemKind.LOCK]
+    units = sum(TRANSACTION * ceil(size_of(one) / 1024) for one in locks)
+    assert len(locks) == MAX_NODES
     print(f"{len(locks)} locks: {units} write units, and again when they go")
     assert 2 * units <= WRITES / 2
 
@@ -143,16 +157,11 @@ def acquired(world: World, directory: JobDirectory) -> Ticket:
 # What the fake counts of an item
 
 
-ITEMS = bind("ledger")
-TOKEN = "0" * 32
-
-
-def size_of(item: LedgerItem) -> int:
+def size_of(sent: Sent) -> int:
     """How many bytes DynamoDB counts for the item: names and values, and a few for each level.
 
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
     """
-    sent: dict[str, Any] = item.serialize(null_check=True)
     return sum(len(name.encode()) + _size(value) for name, value in sent.items())
 
 
@@ -176,20 +185,18 @@ JOBS = [
 @pytest.mark.parametrize("record", JOBS)
 def test_the_item_of_a_job_is_hardly_smaller_than_the_fake_says(record: JobRecord) -> None:
     said = estimate(record)
-    assert size_of(job_item(ITEMS.job, record, TOKEN)) <= said < 2 * BESIDE_FIELDS
+    assert job_bytes(record) <= said < 2 * BESIDE_FIELDS
 
 
 @pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
 @pytest.mark.parametrize("state", [JobState.COMMITTING, JobState.COMMITTED])
-def test_what_stands_beside_a_job_has_the_keys_that_the_fake_looks_at(
-    state: JobState, conflict: Conflict
-) -> None:
+def test_the_fake_has_the_keys_beside(beside: Beside, state: JobState, conflict: Conflict) -> None:
     locks = (NODE, f"{NODE}länd/") if conflict is Conflict.REPLACE else ()
     record = a_job(
         state=state, conflict=conflict, idempotency_key="k", locks=locks, decided_at=T0,
         finished_at=T0 if state is JobState.COMMITTED else None,
     )  # fmt: skip
-    ledger = DynamoLedger("ledger")
-    assert items(record)
-    for one in items(record):
-        assert ledger._beside(record, one).serialize()["sk"]["S"] == beside_key(record, one)
+    found = beside(record)
+    assert found
+    for one, sent in found.items():
+        assert sent["sk"]["S"] == beside_key(record, one)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from flask import Response, request
+from flask import Response, request, request_finished
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from s3commit.cli.page import door
 from s3commit.cli.page.server import served
 from tests.chromium import launch
 from tests.cli.support import TABLE, Desk, WorldEnvironment
@@ -63,18 +62,16 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def shown(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
+def shown(browser: Browser) -> Iterator[Shown]:
     """The page of an empty world. None may ask another host, or have an error of a script."""
     desk = Desk()
     desk.session.typed["table"] = TABLE
     desk.session.environment = Real(desk.world.clock)
-    harden, answers = door._harden, list[Answer]()
+    answers = list[Answer]()
 
-    def note(answer: Response) -> Response:
-        answers.append((request.headers.get("Origin"), answer.status_code))
-        return harden(answer)
+    def note(_page: Any, response: Response) -> None:
+        answers.append((request.headers.get("Origin"), response.status_code))
 
-    monkeypatch.setattr(door, "_harden", note)
-    with served(desk.session, 0) as address:
+    with request_finished.connected_to(note), served(desk.session, 0) as address:
         yield (page := Shown(desk, address, browser, answers))
     assert (page.asked - {page.home.partition("//")[2]}, page.wrong) == (set(), [])

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ from s3commit.cli.status import NONE_UNDER_WAY, NOT_HERE
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.ports.executions import FORGOTTEN, NO_REASON, Execution, Reason
+from s3commit.core.ports.ledger import Change
 from s3commit.writer.system import Environment
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.clock import ManualClock
@@ -283,6 +284,11 @@ class Desk:
                 break
             is_done = name == step
         return directory
+
+    def change(self, directory: JobDirectory, **fields: Any) -> None:
+        """Have the ledger's record of the job say something else."""
+        record = self.world.record(directory)
+        self.world.ledger.update(Change(record, replace(record, **fields)))
 
     def dies(self, job_id: str, status: str = "FAILED", *, error: str = "", says: str = "") -> None:
         """The job's execution is no more; a step of it has raised ``error``, and ``says`` why."""

@@ -221,9 +221,7 @@ def test_i2_where_nobody_says_how_many_tasks_there_are_a_person_must(desk: Desk)
 
 
 @pytest.mark.parametrize("word", [("--tasks", "2"), ("--partial",)])
-def test_i2_a_manifest_that_is_deleted_after_the_look_is_missed(
-    desk: Desk, word: tuple[str, ...]
-) -> None:
+def test_i2_a_manifest_deleted_after_the_look_is_missed(desk: Desk, word: tuple[str, ...]) -> None:
     """The request names what was looked at: less is never committed in silence."""
     directory = job(desk, None, None)
     desk.run("commit", directory.uri, *word)
@@ -307,9 +305,7 @@ def test_i6_who_commits_for_a_dead_driver_does_not_remove_its_correction(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("seconds", "is_late"), [(-60, False), (60, True)])
-def test_i6_an_overwrite_whose_tasks_ended_too_long_ago_is_not_requested(
-    desk: Desk, kind: str, seconds: int, is_late: bool
-) -> None:
+def test_i6_an_overwrite_that_is_old(desk: Desk, kind: str, seconds: int, is_late: bool) -> None:
     """It would end so: the ledger has forgotten what was committed since."""
     job = job_directory(JOB)
     desk.world.open(job, **KINDS[kind])

@@ -20,9 +20,7 @@ ANOTHER = MACHINE.replace("Machine", "Another")
 
 
 @pytest.mark.parametrize(("name", "named"), [("", []), ("prod", ["--name", "prod"])])
-def test_the_stack_says_the_table_where_nothing_else_does(
-    desk: Desk, name: str, named: list[str]
-) -> None:
+def test_the_stack_says_the_table_if_nothing_does(desk: Desk, name: str, named: list[str]) -> None:
     desk.stacks.deploy(name)
     desk.open_job()
     assert JOB in desk.run("status", *named).stdout
@@ -39,9 +37,7 @@ def test_a_table_that_is_typed_wins_over_every_stack(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("verb", ["status", "show"])
-def test_a_deployment_that_is_named_wins_over_the_environments_table(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, verb: str
-) -> None:
+def test_a_name_wins_over_the_table(desk: Desk, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     """Or else a sweep of a test's deployment would run on the one of every day."""
     desk.stacks.deploy("dev")
     desk.open_job()
@@ -49,18 +45,14 @@ def test_a_deployment_that_is_named_wins_over_the_environments_table(
     assert JOB in desk.run(verb, *[JOB] * (verb == "show"), "--name", "dev").stdout
 
 
-def test_the_stack_is_not_asked_where_the_environment_says_the_table(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_says_the_table_first(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.stacks.refusal = AssertionError("it was asked")
     desk.open_job()
     monkeypatch.setenv(env.TABLE, TABLE)
     assert JOB in desk.run("show", JOB).stdout
 
 
-def test_a_shell_that_completes_a_line_asks_no_stack(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_completion_of_a_shell_asks_no_stack(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[str]()
     monkeypatch.setattr(desk.stacks, "describe_stacks", lambda **names: asked.append(str(names)))
     complete = ShellComplete(app, {"obj": desk.session}, "s3commit", "_S3COMMIT_COMPLETE")
@@ -114,9 +106,7 @@ def test_a_caller_who_may_not_read_the_stack_is_told_what_to_name(desk: Desk) ->
     assert "--table or S3COMMIT_TABLE, or the job's place with --destination" in line
 
 
-def test_no_execution_of_another_deployment_is_started(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_other_deployments_machine_starts(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its ledger is another one, and would decide the job a second time."""
     desk.requested_job()
     desk.stacks.deploy(table="another")

@@ -13,11 +13,15 @@ from tests.stacks.synthesized import shown_policies
 ROLE = "arn:aws:iam::123456789012:role/spark"
 
 
-def test_where_all_is_well_every_line_says_so(deployed: Account) -> None:
+def test_where_all_is_well_every_line_says_so(deployed: Account, desk: Desk) -> None:
     found = deployed.ask(role=ROLE, prefix="sales/")
     assert {verdict for verdict, _ in found.values()} == {"ok"}
     assert list(found) == ["account", "ledger", *CHECKS]
     assert all("\n" not in text for _, text in found.values())
+    result = desk.run("doctor", "--name", deployed.name, "--role", ROLE)
+    begins = [line[:4] for line in result.stdout.splitlines()]
+    assert begins == ["VERD", *["ok  "] * (2 + len(CHECKS))]
+    assert result.stderr == ""
 
 
 def test_it_changes_nothing(deployed: Account) -> None:
@@ -51,14 +55,11 @@ def test_what_may_not_be_read_is_skipped_and_fails_nothing(deployed: Account, as
     assert "fix" not in {verdict for verdict, _ in found.values()}
 
 
-def test_what_a_role_lacks_is_named(deployed: Account) -> None:
+def test_what_a_role_lacks_is_named_and_it_by_its_arn(deployed: Account) -> None:
     deployed.lacking = {"s3:AbortMultipartUpload", "s3:ListBucket"}
     verdict, text = deployed.ask(role=ROLE, prefix="sales/")["rights"]
     assert verdict == "fix"
     assert f"lacks s3:AbortMultipartUpload, s3:ListBucket at s3://{deployed.name}/sales/" in text
-
-
-def test_a_role_is_given_by_its_arn(deployed: Account) -> None:
     for role in ("spark", "arn:aws:sts::123456789012:assumed-role/spark/me"):
         verdict, text = deployed.ask(role=role, prefix="sales/")["rights"]
         assert verdict == "fix"
@@ -71,9 +72,7 @@ def test_a_prefix_is_a_directory_with_its_slash_or_without(deployed: Account) ->
         assert deployed.ask(prefix=prefix)["rights"][1].endswith("/sales/")
 
 
-def test_a_prefix_may_be_a_uri_of_the_data_bucket_and_of_no_other(
-    desk: Desk, deployed: Account
-) -> None:
+def test_a_prefix_may_be_a_uri_of_the_data_bucket_alone(desk: Desk, deployed: Account) -> None:
     where = f"s3://{deployed.name}/sales/"
     for named in ("--name", "--bucket"):  # without its name it is another's deployment
         given = ["doctor", named, deployed.name, "--prefix", where]
@@ -102,9 +101,7 @@ def test_who_may_not_simulate_is_told_to_try(deployed: Account) -> None:
 
 
 @pytest.mark.parametrize("lacking", [None, *ON_OBJECTS, *ON_JOBS, *ON_BUCKET])
-def test_the_callers_own_rights_are_tried_and_nothing_is_changed(
-    deployed: Account, lacking: str | None
-) -> None:
+def test_the_callers_own_rights_are_tried_alone(deployed: Account, lacking: str | None) -> None:
     refused = {
         "s3:PutObject": "UploadPart",
         "s3:ListMultipartUploadParts": "ListParts",
@@ -130,13 +127,6 @@ def test_the_rights_are_those_that_the_documentation_gives() -> None:
     assert sorted(bucket["Action"]) == sorted(ON_BUCKET)
 
 
-def test_a_line_a_check_and_exit_code_0(desk: Desk, deployed: Account) -> None:
-    result = desk.run("doctor", "--name", deployed.name, "--role", ROLE)
-    begins = [line[:4] for line in result.stdout.splitlines()]
-    assert begins == ["VERD", *["ok  "] * (2 + len(CHECKS))]
-    assert result.stderr == ""
-
-
 def test_json_and_exit_code_1_if_one_fails(desk: Desk, deployed: Account) -> None:
     deployed.free = 10
     result = desk.run("doctor", "--name", deployed.name, "--output", "json", exit_code=1)
@@ -146,9 +136,7 @@ def test_json_and_exit_code_1_if_one_fails(desk: Desk, deployed: Account) -> Non
     assert result.stderr == f"Error: 1 check of {2 + len(CHECKS)} failed: concurrency\n"
 
 
-def test_as_it_is_run_it_finds_its_own_region_and_credentials(
-    moto_endpoint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_finds_its_credentials(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION")

@@ -24,9 +24,7 @@ def test_a_bucket_that_is_not_there_is_said(account: Account) -> None:
 
 @pytest.mark.parametrize("given", [None, ["orders/", "sales/"]])
 @pytest.mark.parametrize("prefix", ["", "sales", "sales/eu/", "sales-2/"])
-def test_a_prefix_that_the_pipeline_does_not_serve_is_said_before_a_job(
-    account: Account, given: list[str] | None, prefix: str
-) -> None:
+def test_prefixes_that_are_served(account: Account, given: list[str] | None, prefix: str) -> None:
     account.deploy(env.STORAGE_STACK, Parameters=json.dumps({"prefixes": given} if given else {}))
     verdict, text = account.ask(prefix=prefix)["prefixes"]
     if given and prefix == "sales-2/":
@@ -40,9 +38,7 @@ def test_a_prefix_that_the_pipeline_does_not_serve_is_said_before_a_job(
 
 
 @pytest.mark.parametrize(("event_bridge", "verdict"), [(True, "skipped"), (False, "fix")])
-def test_who_sees_no_stack_judges_by_the_bucket_and_says_so(
-    account: Account, event_bridge: bool, verdict: str
-) -> None:
+def test_without_a_stack_it_says_so(account: Account, event_bridge: bool, verdict: str) -> None:
     bucket = account.make_bucket(event_bridge=event_bridge)
     account.refuse("DescribeStacks")
     found = account.ask(bucket=bucket)["notifications"]
@@ -77,9 +73,7 @@ def test_a_bucket_of_another_deployment_is_not_to_be_imported(account: Account) 
         (["/x/_job.json"], True),
     ],
 )
-def test_before_a_bucket_is_imported_what_overlaps_is_said(
-    account: Account, suffixes: list[str], overlap: bool
-) -> None:
+def test_what_overlaps_an_import(account: Account, suffixes: list[str], overlap: bool) -> None:
     bucket = account.make_bucket(*suffixes)
     verdict, text = account.ask(bucket=bucket)["notifications"]
     if overlap:
@@ -174,9 +168,7 @@ ROLES = "arn:aws:iam::123456789012:role/S3CommitPipeline-*"
         ({**deny("Bob", "s3:*", VPC), "Principal": {"AWS": "arn:aws:iam::1:user/bob"}}, True),
     ],
 )
-def test_a_deny_that_may_be_for_the_pipeline_is_named(
-    deployed: Account, statement: dict[str, Any], known: bool
-) -> None:
+def test_a_deny_that_may_be_ours(deployed: Account, statement: dict[str, Any], known: bool) -> None:
     text = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     deployed.client("s3").put_bucket_policy(Bucket=deployed.name, Policy=text)
     verdict, told = deployed.ask()["bucket policy"]
@@ -237,17 +229,13 @@ def test_a_table_is_compared_with_the_parameter_the_paths_and_the_rights(
         (b"no JSON", "_catalog.json can't be read: "),
     ],
 )
-def test_a_note_is_shown_on_one_line_without_control_characters(
-    desk: Desk, note: bytes, shown: str
-) -> None:
+def test_a_note_is_one_line_without_control_characters(desk: Desk, note: bytes, shown: str) -> None:
     desk.world.store.put(BUCKET, desk.committed_job(JOB).catalog, note)
     assert shown in desk.run("show", JOB, "--table", TABLE).stdout
 
 
 @pytest.mark.parametrize("ignored", IGNORED_ETAGS)
-def test_i5_a_store_that_ignores_the_etag_of_a_delete_is_said(
-    deployed: Account, ignored: str
-) -> None:
+def test_i5_a_store_that_ignores_etags_of_deletes_is_said(deployed: Account, ignored: str) -> None:
     deployed.ignored = ignored
     verdict, text = deployed.ask(prefix="sales/")["deletes"]
     assert verdict == ("fix" if ignored else "ok")

@@ -38,9 +38,7 @@ EXITS: list[tuple[S3CommitError, int, str]] = [
 
 
 @pytest.mark.parametrize(("error", "exit_code", "line"), EXITS, ids=str)
-def test_each_error_has_its_exit_code_and_its_line(
-    desk: Desk, error: S3CommitError, exit_code: int, line: str
-) -> None:
+def test_each_error_ends_so(desk: Desk, error: S3CommitError, exit_code: int, line: str) -> None:
     desk.world.plan.fail("list", error)
     assert desk.fails("ls", SALES, exit_code=exit_code) == f"Error: {line}"
 
@@ -103,9 +101,7 @@ def test_without_click_it_says_what_to_install() -> None:
 
 
 @pytest.mark.parametrize("no_color", ["", "1"])
-def test_no_color_turns_colours_off(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, no_color: str
-) -> None:
+def test_no_color_turns_it_off(desk: Desk, monkeypatch: pytest.MonkeyPatch, no_color: str) -> None:
     desk.committed_job()
     monkeypatch.setenv("NO_COLOR", no_color)
     arguments = ["status", "--table", TABLE, "--all"]

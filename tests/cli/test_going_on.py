@@ -21,9 +21,7 @@ def the_started(desk: Desk) -> str:
 
 @pytest.mark.parametrize("step", ["SealJob", "AcquireDestination", "DecideCommit", "BeginPublish"])
 @pytest.mark.parametrize("status", ["FAILED", "TIMED_OUT", "ABORTED"])
-def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
-    desk: Desk, step: str, status: str
-) -> None:
+def test_i6_a_command_frees_what_a_dead_execution_held(desk: Desk, step: str, status: str) -> None:
     holder = desk.job_at(step, conflict=Conflict.FAIL)
     desk.dies(JOB, status)
     would = desk.run("commit", JOB, "--table", TABLE, "--dry-run")
@@ -35,7 +33,7 @@ def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
     assert told.stderr == f"follow it: s3commit show --follow {JOB} --table {TABLE}\n"
     assert arn.startswith(arn_of(JOB, f"{REF}-6b021"))  # the seconds since 1970, in hex
     assert desk.world.result(holder).outcome is Outcome.COMMITTED
-    assert desk.world.ledger._locks == {}
+    assert desk.world.ledger.holders == set()
     desk.committed_job(OTHER, conflict=Conflict.REPLACE)
     assert desk.world.result(job_directory(OTHER)).outcome is Outcome.COMMITTED
 
@@ -48,9 +46,7 @@ def test_i6_a_destination_that_a_dead_execution_held_is_free_after_one_command(
         ("DecideCommit", Conflict.REPLACE, False),
     ],
 )
-def test_a_dry_run_says_that_a_late_overwrite_removes_appends(
-    desk: Desk, step: str, conflict: Conflict, told: bool
-) -> None:
+def test_a_late_overwrite_is_told(desk: Desk, step: str, conflict: Conflict, told: bool) -> None:
     desk.job_at(step, conflict=conflict)
     desk.dies(JOB)
     note = desk.run("commit", JOB, "--table", TABLE, "--dry-run").stderr
@@ -88,9 +84,7 @@ def test_a_job_that_was_given_up_for_another_is_ended(desk: Desk) -> None:
     assert desk.world.open_uploads() == []
 
 
-def test_a_request_that_nobody_took_up_is_taken_up(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_nobody_took_up_is_taken_up(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment's state machine is beside the environment's table, and no other."""
     directory = desk.requested_job()
     monkeypatch.setenv(env.STATE_MACHINE, MACHINE)
@@ -104,9 +98,7 @@ def test_a_request_that_nobody_took_up_is_taken_up(
 
 
 @pytest.mark.parametrize("said", ["foo", MACHINE.replace("stateMachine", "execution")])
-def test_what_is_no_state_machine_is_refused_as_usage(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, said: str
-) -> None:
+def test_what_is_no_state_machine(desk: Desk, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     desk.requested_job()
     monkeypatch.setenv(env.TABLE, TABLE)
     monkeypatch.setenv(env.STATE_MACHINE, said)

@@ -41,9 +41,7 @@ def test_up_serves_an_assembly_as_it_is(desk: Desk, runtime: Mock, tmp_path: Pat
     runtime.synthesize.assert_not_called()
 
 
-def test_without_the_extra_it_says_what_to_install(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_extra_it_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"flask": True, "awslambdaric": True}
     monkeypatch.setattr("s3commit.cli.local.find_spec", found.get)
     assert desk.fails("local", "up", exit_code=1) == (
@@ -94,9 +92,7 @@ def test_a_shell_gets_the_values_as_they_are_whatever_they_are(tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == [".s3commit"]
 
 
-def test_without_a_runtime_a_shell_gets_one_line_and_nothing_to_run(
-    desk: Desk, tmp_path: Path
-) -> None:
+def test_without_a_runtime_a_shell_gets_nothing_to_run(desk: Desk, tmp_path: Path) -> None:
     line = desk.fails("local", "env", "--project", str(tmp_path), exit_code=1)
     assert line.startswith(
         f"Error: no runtime of {tmp_path} is running: start one with `s3commit local"

@@ -80,6 +80,7 @@ def test_a_key_finds_its_jobs_and_a_limit_says_that_there_are_more(desk: Desk) -
     assert OTHER in result.stdout
     assert JOB not in result.stdout
     assert result.stderr == "there are older ones: raise --limit\n"
+    assert desk.run("log", "s3://lake/sale/").stderr == "no jobs at s3://lake/sale/\n"
 
 
 def test_what_is_gone_from_s3_is_known_by_the_manifest_or_the_ledger(desk: Desk) -> None:
@@ -150,11 +151,6 @@ def test_a_job_that_is_deleted_meanwhile_hides_no_other(desk: Desk) -> None:
     assert [one["jobId"] for one in desk.json("log", SALES)["jobs"]] == [OTHER]
 
 
-def test_nothing_is_said_of_another_table(desk: Desk) -> None:
-    desk.committed_job(JOB)
-    assert desk.run("log", "s3://lake/sale/").stderr == "no jobs at s3://lake/sale/\n"
-
-
 def test_an_overwrite_that_came_late_stands_where_its_effect_does(desk: Desk) -> None:
     """Begun first, and committed last: by then it has replaced the other's files."""
     late, other = desk.requested_job(JOB, conflict=Conflict.REPLACE), job_directory(OTHER)
@@ -169,9 +165,7 @@ def test_an_overwrite_that_came_late_stands_where_its_effect_does(desk: Desk) ->
     assert row["jobId"] == JOB
 
 
-def test_of_a_table_with_very_many_files_it_does_not_say_what_is_gone(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_very_many_files_none_is_said_gone(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.committed_job(JOB)
     monkeypatch.setattr(log, "MOST_LISTED", 2)
     assert desk.json("log", SALES)["jobs"][0]["gone"] is None

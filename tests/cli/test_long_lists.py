@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import cast
-from unittest.mock import patch
+from unittest.mock import MagicMock, patch
 
 import pytest
 
@@ -23,7 +23,7 @@ from s3commit.core.model.limits import MAX_JOB_FILES
 from s3commit.core.undo.bound import Bound
 from s3commit.core.undo.later import files_of
 from s3commit.core.undo.look_back import look_back
-from s3commit.spark.frame_read import _files_of
+from s3commit.spark import read as read_by_spark
 from tests.cli.support import SALES, Desk
 from tests.engines.fuzz.documents import FILE, HEADER
 
@@ -80,7 +80,7 @@ def tell(desk: Desk, directory: JobDirectory) -> object:
 
 def read(desk: Desk, directory: JobDirectory) -> object:
     with patch("s3commit.writer.connect.shared_store", lambda _: desk.session.store):
-        return _files_of(directory)
+        return read_by_spark(MagicMock(), SALES, job_id=directory.job_id)
 
 
 def code_of(desk: Desk, directory: JobDirectory) -> str:

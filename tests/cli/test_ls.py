@@ -48,12 +48,6 @@ def test_files_that_a_later_job_replaced_are_said_to_be_gone(desk: Desk) -> None
     assert "gone" not in desk.run("ls", SALES, "--files", OTHER).output
 
 
-def test_a_job_that_is_not_committed_has_no_files(desk: Desk) -> None:
-    desk.aborted_job(JOB)
-    line = desk.fails("ls", SALES, "--files", JOB, exit_code=1)
-    assert f"job {JOB} is not committed at s3://lake/sales/" in line
-
-
 def test_where_the_list_of_a_committed_job_is_gone_fsck_is_named_and_says_more(desk: Desk) -> None:
     directory = desk.committed_job()
     desk.world.store.delete("lake", directory.commits)
@@ -63,10 +57,13 @@ def test_where_the_list_of_a_committed_job_is_gone_fsck_is_named_and_says_more(d
     assert JOB in desk.run_any(*command.split()[1:]).stdout
 
 
-def test_a_table_without_jobs_is_empty_and_not_an_error(desk: Desk) -> None:
+def test_a_table_without_jobs_is_empty_and_an_aborted_job_has_no_files(desk: Desk) -> None:
     result = desk.run("ls", SALES)
     assert (result.stdout, result.stderr) == ("", "0 committed jobs at s3://lake/sales/\n")
     assert desk.json("ls", SALES) == {"destination": SALES, "jobs": []}
+    desk.aborted_job(JOB)
+    line = desk.fails("ls", SALES, "--files", JOB, exit_code=1)
+    assert f"job {JOB} is not committed at s3://lake/sales/" in line
 
 
 def test_a_manifest_that_can_not_be_read_is_a_row_that_says_so(desk: Desk) -> None:

@@ -64,11 +64,7 @@ def test_all_that_calls_the_functions_is_switched_off_and_on(desk: Desk, deploye
     desk.run("resume", *name)
     assert states(deployed) == {"Enabled", "ENABLED"}
     assert deployed.ask()["event sources"] == ("ok", "all are enabled")
-
-
-def test_a_pause_is_said_by_status_if_the_caller_may_see_it(desk: Desk, deployed: Account) -> None:
     deployed.deploy(env.STORAGE_STACK, **{env.TABLE_OUTPUT: TABLE})
-    name = ["--name", deployed.name]
     assert desk.json("status", *name)["disabled"] == []
     desk.run("pause", *name)
     assert desk.json("status", *name)["disabled"] == [*MAPPINGS, env.SWEEP_RULE_OUTPUT]

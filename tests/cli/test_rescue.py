@@ -127,9 +127,7 @@ def test_i5_only_what_was_shown_is_aborted(desk: Desk) -> None:
         ({"etags": [7]}, "BAD_FIELD"),
     ],
 )
-def test_i5_i7_a_manifest_acts_on_its_own_destination_and_job_alone(
-    desk: Desk, fields: dict[str, Any], code: str
-) -> None:
+def test_i5_i7_a_manifest_has_its_own_job(desk: Desk, fields: dict[str, Any], code: str) -> None:
     recorded = dead(desk)
     manifest = change(desk, recorded, **fields)
     told = refused(desk, recorded, "--commit", "--partial")
@@ -182,7 +180,9 @@ def test_i5_no_document_makes_a_live_pipeline_jobs_uploads_those_of_s3a(
         key, upload_id = f"{destination}x-{JOB}.c000.csv", "none"
     forged(desk, root, as_id, suffix, key, upload_id)
     desk.world.clock.advance(DAYS)
-    for job in desk.json("rescue", f"s3://{BUCKET}/{destination}")["jobs"]:
+    jobs = desk.json("rescue", f"s3://{BUCKET}/{destination}")["jobs"]
+    assert len(jobs) == (root != directory.prefix)  # what lies in the live job's own is none
+    for job in jobs:
         assert (job["open"], job["unfinished"]) == (0, 0)
         desk.run("rescue", job["directory"], "--abort", job["shown"])
         desk.run_any("rescue", job["directory"], "--commit", "--partial")
@@ -192,9 +192,7 @@ def test_i5_no_document_makes_a_live_pipeline_jobs_uploads_those_of_s3a(
 
 @pytest.mark.parametrize("error", [InvalidInputError("S3 says 400"), AccessError("S3 says 403")])
 @pytest.mark.parametrize("what", ["manifest", "data"])
-def test_i12_what_can_not_be_read_forbids_the_commit_of_its_job_alone(
-    desk: Desk, what: str, error: Exception
-) -> None:
+def test_i12_what_can_not_be_read_forbids_a_commit(desk: Desk, what: str, error: Exception) -> None:
     recorded = dead(desk)
     key = next(iter(recorded.manifests if what == "manifest" else recorded.files))
     desk.world.store.put(BUCKET, f"{SALES[10:]}__magic/job-{OTHER}/00/task_x.pendingset", b"{}")

@@ -73,7 +73,7 @@ def test_each_verb_says_first_what_the_ledger_may_not_know(
     desk.requested_job(OTHER_JOB)
     to_ledger(desk)
     desk.world.clock.advance(60)
-    before = desk.world.all_keys(), desk.world.ledger.backup()._parts()
+    before = desk.world.all_keys(), desk.world.ledger.backup().parts()
     typed = [deployed.name if one == "NAME" else one for one in READING[verb]]
     is_refused = to_ledger is restore and verb in CHANGES
     for output in ("text", "json"):
@@ -88,14 +88,12 @@ def test_each_verb_says_first_what_the_ledger_may_not_know(
             assert (result.exit_code, result.stdout) == (1, "")
             assert first.endswith("[LEDGER_RESTORED]; nothing was changed")
     if is_refused or verb not in CHANGES:  # a reader's rights are enough
-        assert (desk.world.all_keys(), desk.world.ledger.backup()._parts()) == before
+        assert (desk.world.all_keys(), desk.world.ledger.backup().parts()) == before
     if result.stdout:
         assert json.loads(result.stdout)["warning"] == f"{first.removeprefix('Warning: ')}"
 
 
-def test_of_a_restored_ledger_s3_says_how_a_job_is_and_doctor_what_to_do(
-    desk: Desk, deployed: Account
-) -> None:
+def test_of_a_restored_ledger_s3_and_doctor_say_more(desk: Desk, deployed: Account) -> None:
     restore(desk)
     assert desk.shown()["state"] == JobState.COMMITTED
     assert [job["state"] for job in desk.json("log", SALES, *PLACE)["jobs"]] == ["COMMITTED"]
@@ -111,9 +109,7 @@ def test_of_a_restored_ledger_s3_says_how_a_job_is_and_doctor_what_to_do(
     assert deployed.ask()["ledger"] == ("ok", f"table {TABLE} knows all decided jobs")
 
 
-def test_the_page_says_it_in_each_look_until_the_table_is_another(
-    desk: Desk, browser: Browser
-) -> None:
+def test_the_page_says_it_until_the_table_is_another(desk: Desk, browser: Browser) -> None:
     restore(desk)
     assert SAYS[restore].replace("'", "&#39;") in browser.get("/")
     desk.world.ledger.lose()

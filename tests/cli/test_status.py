@@ -64,9 +64,7 @@ def test_an_open_job_whose_request_nobody_took_up_is_marked(desk: Desk) -> None:
     assert second.split()[2] == OTHER
 
 
-def test_of_the_open_jobs_the_oldest_are_looked_at_and_only_so_many(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_open_jobs_the_oldest_are_looked_at(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s3commit.cli.status.LOOKED_AT", 1)
     for job_id in (JOB, OTHER):
         desk.requested_job(job_id)
@@ -140,7 +138,7 @@ def test_a_dead_execution_that_keeps_others_waiting_is_marked_at_once(desk: Desk
     assert documents[OTHER]["attention"] is True
 
 
-def test_ended_jobs_are_shown_on_demand(desk: Desk) -> None:
+def test_ended_jobs_are_shown_on_demand_the_latest_first(desk: Desk) -> None:
     desk.committed_job(JOB)
     desk.aborted_job(OTHER)
     assert desk.run("status", "--table", TABLE).stderr == NO_JOBS
@@ -151,9 +149,16 @@ def test_ended_jobs_are_shown_on_demand(desk: Desk) -> None:
     assert every["counts"] == {"COMMITTED": 1, "ABORTED": 1}
     (aborted,) = desk.listed("--state", "aborted")
     assert (aborted["jobId"], aborted["code"]) == (OTHER, "ABORTED_BY_CLIENT")
+    desk.world.clock.advance(60)
+    desk.aborted_job(THIRD)
+    result = desk.run("status", "--table", TABLE, "--all", "--limit", "1")
+    header, first, second = (line.split() for line in result.stdout.splitlines())
+    assert header[-2:] == ["WHY", "NOT"]
+    assert (first[0], first[2], first[-1]) == ("ABORTED", THIRD, "ABORTED_BY_CLIENT")
+    assert second[0] == "COMMITTED"
 
 
-def test_the_json_has_stable_keys(desk: Desk) -> None:
+def test_the_json_has_stable_keys_and_a_limit_that_cuts_is_said(desk: Desk) -> None:
     desk.open_job(JOB)
     desk.world.clock.advance(10)
     document = desk.json("status", "--table", TABLE)
@@ -167,10 +172,6 @@ def test_the_json_has_stable_keys(desk: Desk) -> None:
         *("execution", "executionStatus", "executionFailed", "code"),
         *("kind", "undoes", "tookSeconds", "idempotencyKey"),
     }
-
-
-def test_a_limit_that_cuts_is_said(desk: Desk) -> None:
-    desk.open_job(JOB)
     desk.open_job(OTHER)
     result = desk.run("status", "--table", TABLE, "--limit", "1")
     assert len(result.stdout.splitlines()) == 2
@@ -182,18 +183,6 @@ def test_a_table_is_asked_for_alone_and_what_is_below_it(desk: Desk) -> None:
     desk.open_job(JOB)
     for place, lines in ((SALES, 2), ("s3://lake/sale/", 0), ("s3://other/sales/", 0)):
         assert len(desk.run("status", place, "--table", TABLE).stdout.splitlines()) == lines
-
-
-def test_of_the_ended_the_latest_come_first_with_the_reason(desk: Desk) -> None:
-    desk.committed_job(JOB)
-    desk.aborted_job(OTHER)
-    desk.world.clock.advance(60)
-    desk.aborted_job(THIRD)
-    result = desk.run("status", "--table", TABLE, "--all", "--limit", "1")
-    header, first, second = (line.split() for line in result.stdout.splitlines())
-    assert header[-2:] == ["WHY", "NOT"]
-    assert (first[0], first[2], first[-1]) == ("ABORTED", THIRD, "ABORTED_BY_CLIENT")
-    assert second[0] == "COMMITTED"
 
 
 @pytest.fixture
@@ -211,7 +200,7 @@ def left_behind(desk: Desk) -> None:
     desk.world.clock.advance(2 * DAY)
 
 
-def test_a_dry_run_says_what_would_be_done(desk: Desk, executions: MemoryExecutions) -> None:
+def test_a_dry_run_says_what_a_pass_then_does(desk: Desk, executions: MemoryExecutions) -> None:
     left_behind(desk)
     before = desk.world.all_keys()
     facts = desk.text("sweep", "--table", TABLE, "--dry-run").splitlines()
@@ -223,10 +212,6 @@ def test_a_dry_run_says_what_would_be_done(desk: Desk, executions: MemoryExecuti
     assert facts[-1].startswith(f"would be done: job {OTHER} at {SALES}: abandoned, no sign")
     assert desk.world.all_keys() == before
     assert executions.started == {}
-
-
-def test_a_pass_does_it_and_a_program_reads_what(desk: Desk, executions: MemoryExecutions) -> None:
-    left_behind(desk)
     told = desk.json("sweep", "--table", TABLE)
     assert (told["started"], told["aborted"], told["dryRun"]) == (1, 1, False)
     assert set(executions.started.values()) == {job_directory(JOB)}
@@ -257,9 +242,7 @@ def test_what_failed_is_said_and_is_the_exit_code(desk: Desk, executions: Memory
     assert executions.started == {}
 
 
-def test_without_a_job_the_deployment_has_to_be_named(
-    desk: Desk, executions: MemoryExecutions
-) -> None:
+def test_without_a_job_the_stack_has_to_be_named(desk: Desk, executions: MemoryExecutions) -> None:
     desk.stacks.outputs.clear()
     assert "no stack S3CommitStorage" in desk.fails("sweep", exit_code=1)
     desk.stacks.outputs[env.STORAGE_STACK] = {}  # its creation goes on, or has failed

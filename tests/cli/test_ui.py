@@ -34,9 +34,7 @@ def test_the_port_of_web_pages_is_in_no_address(desk: Desk) -> None:
     assert browser.get("http://127.0.0.1:80/", headers={"Host": "evil.example"}).status_code == 403
 
 
-def test_a_port_that_is_the_systems_is_refused_in_one_line(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_port_of_the_system_is_one_line(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = PermissionError(13, "Permission denied")
     monkeypatch.setattr("socket.create_server", Mock(side_effect=refused))
     assert desk.fails("ui", "--port", "80", exit_code=1).startswith(
@@ -87,9 +85,7 @@ def test_the_token_is_exchanged_for_a_cookie_that_no_script_and_no_other_site_ha
         assert same.status_code == 200
 
 
-def test_i12_another_sites_link_begins_nothing_that_takes_many_requests(
-    desk: Desk, browser: Browser
-) -> None:
+def test_i12_another_sites_link_begins_nothing_dear(desk: Desk, browser: Browser) -> None:
     desk.committed_job(JOB)
     paths = {"/": 200, f"/job?job={JOB}": 200, f"/table?table={SALES}": 200}
     paths |= {f"/log?job={JOB}": 403, f"/table?table={SALES}&fsck=1": 403}

@@ -79,9 +79,7 @@ def test_what_was_replaced_comes_back_or_is_left(desk: Desk) -> None:
     assert sorted(desk.world.visible().values()) == [b"0 a0", b"1 a0"]
 
 
-def test_in_python_a_dry_run_says_what_the_undo_then_does(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_python_a_dry_run_says_the_same(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.committed_job(OTHER)
     desk.committed_job(conflict=Conflict.REPLACE)
     for name in ("make_client", "check_pipeline"):
@@ -101,9 +99,7 @@ def test_in_python_a_dry_run_says_what_the_undo_then_does(
         s3commit.undo(SALES, JOB, dry_run=True)
 
 
-def test_log_says_which_undo_has_undone_a_job_until_that_is_undone(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_says_which_undo_has_undone_a_job(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.committed_job(idempotency_key=key_digest("today"))
     desk.world.clock.advance(60)
     desk.run("undo", job_directory(JOB).uri)
@@ -175,9 +171,7 @@ def test_a_job_that_never_was_is_refused(desk: Desk) -> None:
 
 @pytest.mark.parametrize("day", [1, 2])
 @pytest.mark.parametrize("own", ["append", "partitions"])
-def test_a_dead_drivers_job_comes_after_an_undo_of_where_it_has_files(
-    desk: Desk, own: str, day: int
-) -> None:
+def test_a_dead_drivers_job_comes_after_an_undo(desk: Desk, own: str, day: int) -> None:
     """It brings nothing back, so the list of what it has undone says where it was."""
     undone, dead = job_directory(OTHER), job_directory(JOB)
     desk.world.commit(undone, files={f"dt={day}/part-{OTHER}.csv": b"1"})

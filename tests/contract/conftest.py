@@ -312,42 +312,45 @@ def versioned(backend: Backend) -> Place:
     return backend.place(backend.versioned_store, backend.versioned)
 
 
-def create_table(name: str, endpoint: str, region: str = REGION) -> None:
+def create_table(name: str, endpoint: str | None, region: str = REGION) -> None:
     """The ledger's table, as the storage stack has it."""
-    boto3.client("dynamodb", endpoint_url=endpoint, region_name=region).create_table(
+    keys = [("pk", "HASH"), ("sk", "RANGE")]
+    by_state = [("shelf", "HASH"), ("updated_at", "RANGE")]
+    of_table, of_index = (
+        [{"AttributeName": name, "KeyType": kind} for name, kind in some]
+        for some in (keys, by_state)
+    )
+    everything = {"ProjectionType": "ALL"}
+    dynamodb: Any = boto3.client("dynamodb", endpoint_url=endpoint, region_name=region)
+    dynamodb.create_table(
         TableName=name,
         BillingMode="PAY_PER_REQUEST",
         AttributeDefinitions=[
-            {"AttributeName": attribute, "AttributeType": "S"}
-            for attribute in ("pk", "sk", "shelf", "updated_at")
+            {"AttributeName": one, "AttributeType": "S"} for one, _ in (*keys, *by_state)
         ],
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
+        KeySchema=of_table,
         GlobalSecondaryIndexes=[
-            {
-                "IndexName": "by-state",
-                "KeySchema": [
-                    {"AttributeName": "shelf", "KeyType": "HASH"},
-                    {"AttributeName": "updated_at", "KeyType": "RANGE"},
-                ],
-                "Projection": {"ProjectionType": "ALL"},
-            }
+            {"IndexName": "by-state", "KeySchema": of_index, "Projection": everything}
         ],
     )
 
 
 @pytest.fixture
-def ledger(request: pytest.FixtureRequest) -> Iterator[Ledger]:
+def clock() -> ManualClock:
+    """The ledger's."""
+    return ManualClock()
+
+
+@pytest.fixture
+def ledger(request: pytest.FixtureRequest, clock: ManualClock) -> Iterator[Ledger]:
     """Each ledger in turn, empty."""
     if request.param == "memory":
-        yield MemoryLedger()
+        yield MemoryLedger(clock)
     elif request.param == "given":
         table = given(request.config)["--table"]
         if next(items(table), None) is not None:
             pytest.exit(f"table {table} has items: give the suite one that is empty", 2)
-        yield GivenLedger(table, page=PAGE, clock=ManualClock())
+        yield GivenLedger(table, page=PAGE, clock=clock)
         clear(table)
     else:
         endpoint = request.getfixturevalue("moto_endpoint")
@@ -355,7 +358,7 @@ def ledger(request: pytest.FixtureRequest) -> Iterator[Ledger]:
         create_table(table, endpoint)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("AWS_ENDPOINT_URL", endpoint)
-            yield DynamoLedger(table, page=PAGE, clock=ManualClock())
+            yield DynamoLedger(table, page=PAGE, clock=clock)
 
 
 _TABLES = itertools.count()

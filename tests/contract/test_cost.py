@@ -11,6 +11,7 @@ from moto.core.serialize import AttributePicker
 from moto.dynamodb.models.dynamo_type import DynamoType
 
 from tests.conftest import REGION
+from tests.contract.conftest import create_table
 from tests.servers import patch_moto
 
 ITEMS = 40
@@ -42,13 +43,7 @@ def test_a_query_costs_what_it_finds_and_answers_the_same(
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)  # moto answers in this process
     with mock_aws():
         dynamodb: Any = Session().client("dynamodb", REGION)
-        keys = [("pk", "HASH"), ("sk", "RANGE")]
-        dynamodb.create_table(
-            TableName="t",
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": one, "KeyType": kind} for one, kind in keys],
-            AttributeDefinitions=[{"AttributeName": one, "AttributeType": "S"} for one, _ in keys],
-        )
+        create_table("t", None)
         values = {f"v{n}": one for n, one in enumerate(VALUES)}
         for number in range(ITEMS):
             key = {"pk": {"S": f"{number * 7 % ITEMS:02}"}, "sk": {"S": "x"}}

@@ -55,9 +55,7 @@ def executions(request: pytest.FixtureRequest) -> Iterator[Executions]:
         machine.service.delete_state_machine(stateMachineArn=machine.arn)
 
 
-def test_a_name_starts_one_execution_while_it_runs_and_none_after_its_end(
-    executions: Executions,
-) -> None:
+def test_a_name_starts_one_execution_and_none_after_its_end(executions: Executions) -> None:
     first = executions.start("job-1", DIRECTORY)
     assert first is not None
     assert executions.start("job-1", DIRECTORY) in {first, None}

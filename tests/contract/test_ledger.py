@@ -53,9 +53,7 @@ def test_of_openings_at_once_one_stands(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(("source", "target"), STEPS)
-def test_each_transition_of_the_table_is_taken(
-    ledger: Ledger, source: JobState, target: JobState
-) -> None:
+def test_each_transition_is_taken(ledger: Ledger, source: JobState, target: JobState) -> None:
     before = bring_to(ledger, source)
 
     after = advance(ledger, source, target)
@@ -67,7 +65,7 @@ def test_each_transition_of_the_table_is_taken(
 
 
 @pytest.mark.parametrize("source", JobState)
-def test_any_other_transition_is_illegal_and_changes_nothing(
+def test_another_transition_is_illegal_and_changes_nothing(
     ledger: Ledger, source: JobState
 ) -> None:
     before = bring_to(ledger, source)

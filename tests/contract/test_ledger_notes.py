@@ -8,7 +8,7 @@ import pytest
 
 from s3commit.core.model.limits import APPEND_SECONDS, FUNCTION_CLOCKS
 from s3commit.core.model.locks import ENDED_SECONDS, TEN_MINUTES, Append
-from s3commit.core.model.moments import shifted
+from s3commit.core.model.moments import seconds, shifted
 from s3commit.core.model.record import Healing, ReplacedFacts, Waits
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger, LostRaceError
@@ -58,9 +58,7 @@ def test_each_fact_is_noted_by_itself_and_leaves_the_others(ledger: Ledger) -> N
 
 
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.SEALED])
-def test_only_a_sealed_job_is_decided_locks_nodes_and_has_its_facts_noted(
-    ledger: Ledger, state: JobState
-) -> None:
+def test_only_a_sealed_job_is_decided_locks_and_has_facts(ledger: Ledger, state: JobState) -> None:
     stands = bring_to(ledger, state)
 
     noted = partial(ledger.note, stands, now=T1)
@@ -192,9 +190,7 @@ def test_i8_what_was_walked_for_another_table_is_not_noted(ledger: Ledger) -> No
     assert not first.whole
 
 
-def test_i8_a_decided_job_takes_the_place_of_one_that_was_opened_without_knowing_of_it(
-    ledger: Ledger,
-) -> None:
+def test_i8_a_decided_job_takes_the_place_of_one_that_is_open(ledger: Ledger) -> None:
     ledger.open_job(a_job("job-1"))
     known = a_job("job-1", state=JobState.COMMITTING, plan=PLAN, decided_at=T0, generation=7)
     assert ledger.open_job(known) == known
@@ -224,28 +220,28 @@ def test_a_job_that_is_taken_out_of_the_index_is_still_known(ledger: Ledger) -> 
 # Two functions' clocks differ by minutes (A7)
 
 
-def listed_at(ledger: Ledger, now: str) -> list[Append]:
+def listed_at(ledger: Ledger, clock: ManualClock, now: str) -> list[Append]:
     """The appends, as a function reads them whose clock says ``now``."""
-    ledger._clock = ManualClock(now)  # type: ignore[attr-defined]
+    clock.advance(seconds(clock.now(), now))
     return list(ledger.appends(NODE, below=False))
 
 
 @pytest.mark.parametrize("apart", [-FUNCTION_CLOCKS, 0, FUNCTION_CLOCKS])
 @pytest.mark.parametrize("ago", [0, TEN_MINUTES, APPEND_SECONDS])
 def test_i6_a7_an_append_that_has_ended_is_found_by_a_function_with_another_clock(
-    ledger: Ledger, ago: int, apart: int
+    ledger: Ledger, clock: ManualClock, ago: int, apart: int
 ) -> None:
     """At any moment of ten minutes, since the partitions of the table are ten minutes."""
     for minute in range(0, TEN_MINUTES // 60, 3):
         job_id, now = f"{minute:08d}-0000-4000-8000-000000000000", shifted(T0, 60 * minute)
         bring_to(ledger, JobState.COMMITTED, job_id, shifted(now, apart - ago))
-        assert Append(NODE, ref_of(job_id), ended=True) in listed_at(ledger, now)
+        assert Append(NODE, ref_of(job_id), ended=True) in listed_at(ledger, clock, now)
 
 
 @pytest.mark.parametrize("apart", [-1, 1])
-def test_an_append_that_has_ended_at_quite_another_time_is_not_read(
-    ledger: Ledger, apart: int
+def test_an_append_of_quite_another_time_is_not_read(
+    ledger: Ledger, clock: ManualClock, apart: int
 ) -> None:
     """They are without number, and DynamoDB keeps some of them for days."""
     bring_to(ledger, JobState.COMMITTED, "job-1", T0)
-    assert listed_at(ledger, shifted(T0, apart * (ENDED_SECONDS + TEN_MINUTES))) == []
+    assert listed_at(ledger, clock, shifted(T0, apart * (ENDED_SECONDS + TEN_MINUTES))) == []

@@ -87,9 +87,7 @@ def test_i6_a_lock_elsewhere_or_below_is_in_nobodys_way(ledger: Ledger, node: st
     assert below(ledger, C) == ({Lock(node, two)} if node.startswith(C) else set())
 
 
-def test_locks_that_are_taken_again_are_ones_own_and_others_take_their_place(
-    ledger: Ledger,
-) -> None:
+def test_locks_that_are_taken_again_are_ones_own_and_new_ones_replace_them(ledger: Ledger) -> None:
     (one,) = sealed(ledger, "job-1")
     first = locked(ledger, C, D)
     assert locked(ledger, C, D) == first
@@ -242,9 +240,7 @@ def turns(
 
 
 @pytest.mark.parametrize("state", [JobState.SEALED, JobState.COMMITTED])
-def test_i6_turns_are_read_in_the_order_of_the_requests_on_whatever_days(
-    ledger: Ledger, state: JobState
-) -> None:
+def test_i6_turns_are_in_the_order_of_the_requests(ledger: Ledger, state: JobState) -> None:
     """Of all that may meet a node; not those of the same moment, and none of appends."""
     days = [f"2026-11-{day:02d}T{hour:02d}:00:00.000Z" for day in (19, 20, 21) for hour in (0, 9)]
     where = ["t/", "t/x/y/", "t/x/"] * 2

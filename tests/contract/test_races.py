@@ -58,9 +58,7 @@ def test_a1_a_read_and_a_listing_show_what_was_written_before(either: Place) -> 
         assert store.head(bucket, key) is None
 
 
-def test_a1_an_upload_is_listed_once_it_is_started_and_its_object_once_it_is_completed(
-    place: Place,
-) -> None:
+def test_a1_an_upload_is_listed_once_it_is_started_and_its_object_at_its_end(place: Place) -> None:
     store, bucket = place.store, place.bucket
     for number in range(ROUNDS):
         dropped, kept = place.key(f"dropped-{number}"), place.key(f"kept-{number}")

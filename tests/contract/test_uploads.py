@@ -175,11 +175,10 @@ def test_what_came_in_parts_is_from_when_its_upload_was_started(
     assert all(abs(one) < 1 if versioned.known.dates_by_start else one > 1 for one in apart)
 
 
-def uploads_below(place: Place, after: str = "") -> list[str]:
+def uploads_below(backend: Backend, place: Place, after: str = "") -> list[str]:
     """The bucket's uploads from the place's prefix on, as far as they are below it."""
     if not place.known.pages_uploads:  # nor does it know a KeyMarker
-        assert isinstance(place.store, S3ObjectStore)
-        store = S3ObjectStore(place.store._client)  # with pages as large as S3's
+        store = S3ObjectStore(backend.client)  # with pages as large as S3's
         keys = sorted(one.key for one in store.list_uploads(place.bucket, place.prefix))
         return [key[len(place.prefix) :] for key in keys if key > after]
     found = place.store.list_uploads(place.bucket, "", after=after or place.prefix)
@@ -187,12 +186,14 @@ def uploads_below(place: Place, after: str = "") -> list[str]:
     return [upload.key[len(place.prefix) :] for upload in below]
 
 
-def test_many_open_uploads_are_listed_all_or_from_a_key_on(place: Place) -> None:
+def test_many_open_uploads_are_listed_all_or_from_a_key_on(place: Place, backend: Backend) -> None:
     """Pages end within a key and between keys."""
     names = [f"{number % 5}" for number in range(4 * PAGE + 1)]
     ids = [place.upload(place.key(name))[0] for name in names]
-    assert uploads_below(place) == sorted(names)
-    assert uploads_below(place, place.key("1")) == sorted(name for name in names if name > "1")
+    assert uploads_below(backend, place) == sorted(names)
+    assert uploads_below(backend, place, place.key("1")) == sorted(
+        name for name in names if name > "1"
+    )
     if not place.known.pages_uploads:
         with pytest.raises(S3CommitError) as caught:
             list(place.store.list_uploads(place.bucket, place.prefix))
@@ -206,7 +207,7 @@ def test_many_open_uploads_are_listed_all_or_from_a_key_on(place: Place) -> None
 
 
 @pytest.mark.parametrize("name", UNUSUAL)
-def test_an_upload_may_have_an_unusual_key(place: Place, name: str) -> None:
+def test_an_upload_may_have_an_unusual_key(place: Place, backend: Backend, name: str) -> None:
     upload_id, etags = place.upload(place.key(name), b"x")
 
     listed = name
@@ -214,8 +215,8 @@ def test_an_upload_may_have_an_unusual_key(place: Place, name: str) -> None:
         listed = name.replace("+", " ").replace("%20", " ")
     (found,) = place.store.list_uploads(place.bucket, place.prefix)
     assert found.key == place.key(listed)
-    assert uploads_below(place) == [listed]
-    assert uploads_below(place, place.key(listed)) == []
+    assert uploads_below(backend, place) == [listed]
+    assert uploads_below(backend, place, place.key(listed)) == []
     assert place.store.upload_is_open(place.bucket, place.key(name), upload_id)
     place.store.complete_upload(place.bucket, place.key(name), upload_id, etags, length=1)
     assert place.body(place.key(name)) == b"x"
@@ -253,34 +254,34 @@ def test_after_the_first_file_no_request_of_a_file_takes_work_of_botocore(
 
 
 @pytest.fixture
-def on_moto(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> tuple[S3ObjectStore, str]:
-    """A store, and a bucket of its own."""
+def on_moto(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, str]:
+    """A client, and a bucket of its own."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", moto_endpoint)
     client = make_client()
-    return S3ObjectStore(client), make_bucket(client, f"own-{uuid.uuid4().hex}")
+    return client, make_bucket(client, f"own-{uuid.uuid4().hex}")
 
 
 @pytest.mark.parametrize("kind", ["COMPOSITE", "FULL_OBJECT", ""])
 def test_a_listing_says_which_uploads_can_not_be_completed_by_etags_alone(
-    on_moto: tuple[S3ObjectStore, str], kind: str
+    on_moto: tuple[Any, str], kind: str
 ) -> None:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_MultipartUpload.html, ChecksumType"""
-    store, bucket = on_moto
+    client, bucket = on_moto
     asked: Any = {"ChecksumAlgorithm": "CRC32", "ChecksumType": kind} if kind else {}
-    store._client.create_multipart_upload(Bucket=bucket, Key="k", **asked)
+    client.create_multipart_upload(Bucket=bucket, Key="k", **asked)
 
-    (upload,) = store.list_uploads(bucket, "k")
+    (upload,) = S3ObjectStore(client).list_uploads(bucket, "k")
 
     assert upload.composite is (kind == "COMPOSITE")
 
 
 @pytest.mark.parametrize("algorithm", ["aws:kms", "aws:kms:dsse"])
 def test_an_object_behind_a_key_says_that_its_etag_tells_nothing(
-    on_moto: tuple[S3ObjectStore, str], algorithm: str
+    on_moto: tuple[Any, str], algorithm: str
 ) -> None:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html: not an MD5 digest."""
-    plain, bucket = on_moto
-    hidden = S3ObjectStore(plain._client, encryption=Encryption(algorithm))
+    client, bucket = on_moto
+    plain, hidden = S3ObjectStore(client), S3ObjectStore(client, encryption=Encryption(algorithm))
     plain.put(bucket, "plain", b"x")
     hidden.put(bucket, "hidden", b"x")
     memory = MemoryObjectStore("m", opaque=True)

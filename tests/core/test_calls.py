@@ -9,14 +9,13 @@ import pytest
 
 from s3commit.core.calls import routes
 from s3commit.core.calls.run_call import GOING_ON
-from s3commit.core.commit.seal_job import seal_job
 from s3commit.core.documents.ticket import Ticket, decode_ticket, encode_ticket, execution_input
 from s3commit.core.model.destination import Conflict
-from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, TransientError
+from s3commit.core.model.errors import AccessError, NotFoundError, TransientError
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.states import JobState
 from tests.core.world import OTHER_JOB, World, job_directory
-from tests.fakes.execution import COMPLETING, SUPERSEDED, _complete_uploads, call, one_by_one
+from tests.fakes.execution import COMPLETING, call, complete_uploads, one_by_one
 
 DIRECTORY, OTHER = job_directory(), job_directory(OTHER_JOB)
 MARKER = DIRECTORY.success
@@ -80,18 +79,6 @@ def test_i2_what_a_call_refuses_is_refused_by_the_state_of_that_step(world: Worl
     assert world.failure(DIRECTORY).code == "NAME_TAKEN"
 
 
-def test_i2_a_job_whose_documents_would_be_too_long_is_refused(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise InvalidInputError("too long", code="TOO_LARGE")
-
-    monkeypatch.setattr("s3commit.core.commit.decide_commit.refuse_unfit", refuse)
-    world.run(DIRECTORY)
-    assert world.failure(DIRECTORY).code == "TOO_LARGE"
-    assert world.open_uploads() == []
-
-
 @pytest.mark.parametrize("conflict", [*Conflict])
 def test_i6_i11_a_call_stops_where_the_job_has_to_wait(conflict: Conflict) -> None:
     """For a key as well as for a destination."""
@@ -114,9 +101,7 @@ def test_a_call_that_has_taken_long_hands_over(world: World) -> None:
     assert sealing(world)[0].state is JobState.COMMITTING
 
 
-def test_each_step_of_a_large_job_is_a_call_of_its_own(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_step_of_a_large_job_is_a_call(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """So each has the whole time of a call, and people see in which it is."""
     monkeypatch.setattr("s3commit.core.calls.run_call.FEW_FILES", 1)
     called = [name for name, _ in calls_of(world, goes_on=True)]
@@ -131,7 +116,7 @@ def calls_of(
     while name not in routes.ENDS.values():
         name = routes.WAITS.get(name, name)
         if name in COMPLETING:
-            ticket, name = _complete_uploads(world.ports, ticket, one_by_one), routes.COUNTED
+            ticket, name = complete_uploads(world.ports, ticket, one_by_one), routes.COUNTED
         yield name, ticket
         ticket, name = call(world.ports, name, ticket, goes_on=goes_on)
         ticket = sent(ticket)
@@ -153,9 +138,7 @@ def asked(fate: Outcome, conflict: Conflict) -> World:
 
 @pytest.mark.parametrize("fate", Outcome)
 @pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
-def test_i2_i8_i9_a_call_is_made_again_that_a_twin_has_taken_as_far_as_it_could(
-    fate: Outcome, conflict: Conflict
-) -> None:
+def test_i2_i8_i9_a_call_goes_on_behind_its_twin(fate: Outcome, conflict: Conflict) -> None:
     """From each step: Step Functions gives a call up, and repeats it while it still runs."""
     steps = len(list(calls_of(asked(fate, conflict), goes_on=False)))
     for step in range(steps):
@@ -169,11 +152,3 @@ def test_i2_i8_i9_a_call_is_made_again_that_a_twin_has_taken_as_far_as_it_could(
         assert world.result(DIRECTORY).outcome is fate, name
         puts = [one for one in world.plan.calls if (one.verb, one.key) == ("put", MARKER)]
         assert len(puts) == (fate is Outcome.COMMITTED)
-
-
-def test_i8_another_execution_stops_the_call(world: World) -> None:
-    other = replace(begun(), execution="execution-2")
-    world.plan.run_after("advance", lambda: seal_job(world.ports, other))
-    assert world.run(DIRECTORY)[-1] == SUPERSEDED
-    record = world.record(DIRECTORY)
-    assert (record.state, record.execution) == (JobState.SEALED, "execution-2")

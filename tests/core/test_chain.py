@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from s3commit.core.commit.complete_unit import complete_unit
+from s3commit.core.documents import plan
 from s3commit.core.documents.pages import Unit
 from s3commit.core.documents.ticket import Ticket, UnitResult
 from s3commit.core.model.destination import Conflict, Scope
@@ -74,16 +75,40 @@ def test_a_request_before_its_events_waits_for_few_more() -> None:
     assert responses(APPEND, 3, announced=False) == 15 + 3
 
 
-def responses(spec: dict[str, Any], files: int, *, announced: bool = True) -> int:
-    world, directory = World(), job_directory()
+@pytest.mark.parametrize("lost", [False, True], ids=["committed", "rolled back"])
+def test_more_tasks_files_pages_and_directories_above_wait_for_no_more(
+    lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One by one a hundred thousand would take half an hour: no call of 15 minutes would end."""
+    for most in () if lost else ("PAGE_FILES", "UNIT_FILES"):  # a roll back goes unit by unit
+        monkeypatch.setattr(plan, most, 1)
+    few = responses(APPEND, 2, tasks=2, lost=lost)
+    assert responses(APPEND, 2, tasks=12, lost=lost, prefix="a/b/c/d/") == few
+
+
+def responses(
+    spec: dict[str, Any],
+    files: int,
+    *,
+    tasks: int = 1,
+    announced: bool = True,
+    lost: bool = False,
+    prefix: str = "sales/",
+) -> int:
+    world, directory = World(), job_directory(prefix=prefix)
     world.heal()
-    world.store.put("lake", "sales/dt=1/old.csv", b"old")
+    world.store.put("lake", f"{prefix}dt=1/old.csv", b"old")
     world.open(directory, **spec)
-    names = {f"dt={n}/part-{n}-{directory.job_id}.csv": b"x" for n in range(files)}
-    attempt = world.attempt(directory, "t0", files=names)
+    attempts = []
+    for task in range(tasks):
+        names = {f"dt={n}/part-{task}-{n}-{directory.job_id}.csv": b"x" for n in range(files)}
+        attempts.append(world.attempt(directory, f"t{task}", files=names))
     if announced:
-        world.announce(directory, attempt)
-    world.request(directory, attempt)
+        for attempt in attempts:
+            world.announce(directory, attempt)
+    if lost:
+        world.lose_after_decision(f"{prefix}dt=1/part-1-")
+    world.request(directory, *attempts)
     chain = Chain(directory.result)
     world.ports = replace(world.ports, parallel=chain.parallel)
     world.plan.run_before(None, lambda: None, where=chain.asked)

@@ -88,9 +88,7 @@ DAY = 86_400
 @pytest.mark.parametrize("prefix", ["sales/", "sal", "sales/dt=1/", "sales/dt=2/", "other/"])
 @pytest.mark.parametrize("age", [0, 399, 401])
 @pytest.mark.parametrize("lost", ["a file", "a list", "all", "changed"])
-def test_i2_only_what_is_below_the_prefix_and_old_enough_may_be_missing(
-    prefix: str, age: int, lost: str
-) -> None:
+def test_i2_only_what_has_expired_may_be_missing(prefix: str, age: int, lost: str) -> None:
     """By S3's time: what the list says of its job's decision a client could have written."""
     desk, key = Checked(World()), f"sales/dt=1/part-{JOB}.parquet"
     committed(desk.world, JOB, "dt=1/part", "dt=2/part")
@@ -115,9 +113,7 @@ def test_i2_only_what_is_below_the_prefix_and_old_enough_may_be_missing(
     assert report.expired == (meant and lost == "a file")
 
 
-def test_without_the_right_to_list_versions_a_lost_file_is_found_all_the_same(
-    desk: Checked,
-) -> None:
+def test_without_the_right_to_list_versions_a_lost_file_is_found(desk: Checked) -> None:
     desk.world.store.delete(BUCKET, file_of(JOB))
     desk.world.plan.fail("list_versions", AccessError("403"))
     (found,) = desk.report().findings
@@ -179,9 +175,7 @@ def test_i10_a_partition_that_is_replaced_reaches_down_and_the_root_does_not(dep
     assert lost == (files | {f"sales/{depth}part-{OTHER_JOB}.parquet"}) - gone
 
 
-def test_the_lists_of_a_destination_are_read_once_however_many_files_are_gone(
-    desk: Checked,
-) -> None:
+def test_lists_are_read_once_however_many_files_are_gone(desk: Checked) -> None:
     names = [f"part-{number}" for number in range(8)]
     committed(desk.world, OTHER_JOB, *names)
     for name in names:

@@ -142,9 +142,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("change", "message"), REFUSED, ids=lambda value: str(value)[:50])
-def test_i7_what_breaks_a_limit_is_refused_with_its_path(
-    change: dict[str, Any], message: str
-) -> None:
+def test_i7_what_breaks_a_limit_is_told_by_its_path(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
         OUTER.read({**SOUND, **change})
     assert caught.value.message == f"thing: {message}"

@@ -116,13 +116,11 @@ class Sparse(bytes):
 def put_sparse(world: World, key: str, length: int) -> None:
     body = Sparse(b"x")
     body.length = length
-    world.store._buckets[BUCKET].add(key, Version(None, body, '"x"', {}))
+    world.store.bucket(BUCKET).add(key, Version(None, body, '"x"', {}))
 
 
 @pytest.mark.parametrize("filling", [b"[],", b'{"":0},', b"0,"])
-def test_i7_a_manifest_that_is_all_brackets_is_not_made_objects_of(
-    world: Neighbourhood, filling: bytes
-) -> None:
+def test_i7_a_manifest_of_brackets_is_not_parsed(world: Neighbourhood, filling: bytes) -> None:
     """Within its bytes, and gigabytes of objects once it is parsed."""
     world.open(DIRECTORY)
     sound, pending = sound_manifest(world)
@@ -133,9 +131,7 @@ def test_i7_a_manifest_that_is_all_brackets_is_not_made_objects_of(
     world.refused("TOO_LARGE")
 
 
-def test_i12_a_manifest_whose_event_says_that_it_is_too_large_is_not_asked_for(
-    world: Neighbourhood,
-) -> None:
+def test_i12_a_manifest_whose_event_says_too_large_is_not_asked_for(world: Neighbourhood) -> None:
     world.open(DIRECTORY)
     key = DIRECTORY.prefix + NOBODY.manifest
     with pytest.raises(InvalidInputError) as caught:
@@ -165,9 +161,7 @@ def test_i12_a_job_that_no_function_could_hold_is_refused_before_its_decision(
     world.refused("TOO_LARGE")
 
 
-def test_i12_a_request_that_claims_more_files_than_a_job_has_makes_no_larger_units(
-    world: Neighbourhood,
-) -> None:
+def test_i12_a_request_that_claims_many_files_makes_no_larger_units(world: Neighbourhood) -> None:
     """They grow with the number that it claims, and the manifest that belies it comes last."""
     attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(3)]
     world.request(DIRECTORY, *attempts, LATEST)
@@ -251,9 +245,7 @@ def test_i7_a_manifest_of_another_task_in_its_place_is_refused(world: Neighbourh
     world.refused("WRONG_JOB")
 
 
-def test_i2_a_manifest_that_changed_after_its_task_wrote_it_is_refused(
-    world: Neighbourhood,
-) -> None:
+def test_i2_a_manifest_that_changed_since_its_task_is_refused(world: Neighbourhood) -> None:
     counted = world.attempt(DIRECTORY, "t3")
     body, _ = sound_manifest(world)  # sound, and not the one
     world.store.put(BUCKET, DIRECTORY.manifest("t3", "a0"), body)

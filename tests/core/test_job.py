@@ -44,21 +44,11 @@ def test_i1_i2_a_job_is_invisible_until_its_decision_and_whole_after(alone: bool
     assert (result.outcome, result.execution) == (Outcome.COMMITTED, "execution-1")
     assert (result.files, result.bytes, result.rows) == (3, 15, 15)
     assert world.record(directory).state is JobState.COMMITTED
-
-
-def test_a_committed_job_leaves_its_manifest_marker_result_and_nothing_else() -> None:
-    world, directory = World(), job_directory()
-    world.commit(directory)
-    assert world.all_keys("sales/_") == [
-        "sales/_SUCCESS",
-        directory.job,
-        directory.request,
-        directory.result,
-        directory.commits,
-    ]
-    assert world.json("sales/_SUCCESS")["filenames"] == [f"/sales/part-t0-{JOB}.parquet"]
-    assert world.open_uploads() == []
-    assert world.ledger.holders == set()
+    own = [directory.job, directory.request, directory.result, directory.commits]
+    assert world.all_keys("sales/_") == ["sales/_SUCCESS", *own], "and nothing else"
+    names = [f"/sales/part-t{number}-{JOB}.parquet" for number in range(3)]
+    assert world.json("sales/_SUCCESS")["filenames"] == names
+    assert (world.open_uploads(), world.ledger.holders) == ([], set())
 
 
 def test_i4_i5_uploads_and_files_of_others_are_left_alone() -> None:
@@ -125,13 +115,13 @@ def test_i3_i8_a_forgotten_job_that_is_committed_stays_so(spoilt: bool) -> None:
     world, directory = World(), job_directory()
     world.commit(directory)
     visible = world.visible()
-    world.ledger._jobs.clear()  # its time to live is over
+    world.ledger.expire()
     if spoilt:
         world.store.put(BUCKET, directory.job, b"{}")
     assert world.run(directory, "execution-2") == ["SealJob", "PublishSuccess", "TidyUp"]
     assert world.record(directory).state is JobState.COMMITTED
     world.store.delete(BUCKET, directory.result)
-    world.ledger._jobs.clear()
+    world.ledger.expire()
     assert world.run(directory, "execution-3") == ["SealJob", "PublishSuccess", "TidyUp"]
     assert world.result(directory).outcome is Outcome.COMMITTED
     assert world.result(directory).files == 1
@@ -150,7 +140,7 @@ def test_i2_i8_a_decided_job_that_the_ledger_forgot_goes_on_from_its_decision(
         with suppress(Crash):
             world.run(directory)
         decided = world.store.head(BUCKET, directory.decision) is not None
-        world.ledger._jobs.clear()
+        world.ledger.expire()
         entered = world.run(directory, "execution-2")
         assert ("DecideCommit" in entered) is not decided, (verb, nth)
         assert world.result(directory).outcome is Outcome.COMMITTED

@@ -41,9 +41,7 @@ def ask(world: World, request: CommitRequest) -> None:
 
 @pytest.mark.parametrize("body", [None, WITHOUT_CONDITIONS], ids=["deleted", "replaced"])
 @pytest.mark.parametrize("heard", [False, True], ids=["before anyone has read it", "after"])
-def test_a_job_json_that_is_not_what_it_was_refuses_the_job(
-    body: bytes | None, heard: bool
-) -> None:
+def test_a_job_json_that_is_another_one_refuses_the_job(body: bytes | None, heard: bool) -> None:
     """Else the job were committed without its conditions."""
     world, counted = opened()
     if heard:

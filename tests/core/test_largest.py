@@ -1,14 +1,14 @@
 """The largest documents that the codecs admit, on a ledger that refuses what DynamoDB refuses."""
 
-import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import pytest
 
 from s3commit.core.commit import verify_manifests
-from s3commit.core.commit.complete_unit import _words
+from s3commit.core.commit.complete_unit import complete_unit
 from s3commit.core.documents.commit_manifest import (
     MAX_LINE_BYTES,
     SUCCESS_FILES,
@@ -28,8 +28,9 @@ from s3commit.core.documents.job_json import (
     JobSpec,
     decode_job,
 )
+from s3commit.core.documents.pages import read_index
 from s3commit.core.documents.pendingset import MAX_ROWS
-from s3commit.core.documents.ticket import UNIT_RESULT, UnitResult
+from s3commit.core.documents.ticket import UNIT_RESULT, Ticket
 from s3commit.core.formats.layout import MAX_PREFIX_BYTES, JobDirectory, parse_destination
 from s3commit.core.formats.strict_json import LONGEST_LINE, TOO_LARGE, dump
 from s3commit.core.jobs.record import new_record
@@ -55,27 +56,27 @@ def name(number: int, characters: int) -> str:
     return f"{number:03d}".ljust(characters, WIDE)
 
 
-def a_document(client_characters: int) -> bytes:
-    """Every field as large as it may be; of the client's name as much as is asked for."""
-    columns = [name(number, MAX_COLUMN_NAME) for number in range(MAX_COLUMNS)]
-    document: dict[str, Any] = {
+def a_document(directory: JobDirectory, columns: Sequence[str], **said: object) -> bytes:
+    """A ``_job.json`` with these columns."""
+    document = {
         "version": 1,
         "jobId": JOB,
-        "destination": DIRECTORY.destination.uri,
-        "conflict": "replace",
-        "scope": "partition",
+        "destination": directory.destination.uri,
+        "conflict": Conflict.REPLACE,
+        "scope": Scope.PARTITION,
         "partitionBy": columns,
-        "idempotencyKey": WIDE * MAX_KEY_CHARACTERS,
-        "client": WIDE * client_characters,
+        **said,
     }
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    return dump(document)
 
 
 def the_largest() -> JobSpec:
-    """The largest ``_job.json`` that is read."""
+    """The largest ``_job.json`` that is read: every field as large as it may be."""
+    columns = [name(number, MAX_COLUMN_NAME) for number in range(MAX_COLUMNS)]
+    largest = partial(a_document, DIRECTORY, columns, idempotencyKey=WIDE * MAX_KEY_CHARACTERS)
     with pytest.raises(InvalidInputError):
-        decode_job(a_document(MAX_TEXT + 1), DIRECTORY)
-    body = a_document(MAX_TEXT)
+        decode_job(largest(client=WIDE * (MAX_TEXT + 1)), DIRECTORY)
+    body = largest(client=WIDE * MAX_TEXT)
     assert len(body) <= MAX_JOB_BYTES
     return decode_job(body, DIRECTORY)
 
@@ -136,17 +137,11 @@ def the_fullest(filler: str, conflict: Conflict, scope: Scope) -> bytes:
     directory = job_directory()
     columns = [f"{number:03d}".ljust(MAX_COLUMN_NAME, filler) for number in range(MAX_COLUMNS)]
 
+    key = filler * MAX_KEY_CHARACTERS
+
     def document(*columns: str) -> bytes:
-        said = {
-            "version": 1,
-            "jobId": JOB,
-            "destination": directory.destination.uri,
-            "conflict": conflict,
-            "scope": scope,
-            "partitionBy": columns,
-            "idempotencyKey": filler * MAX_KEY_CHARACTERS,
-        }
-        return dump(said)
+        said = {"conflict": conflict, "scope": scope, "idempotencyKey": key}
+        return a_document(directory, columns, **said)
 
     def is_read(*columns: str) -> bool:
         with suppress(InvalidInputError):
@@ -227,16 +222,22 @@ def test_i2_a_marker_of_the_longest_names_is_put_again_by_a_repetition() -> None
 
 def test_i2_the_results_of_all_units_fit_into_a_state_however_many_files_are_lost() -> None:
     """Step Functions takes 256 KiB; behind the decision a larger one would fail for ever."""
+    world, directory = World(), job_directory()
+    world.ask(directory)
+    world.plan.crash_after("decide")
+    world.dies(directory)
+    record = world.record(directory)
+    [unit] = read_index(world.store, directory, record.planned.sha256)
+    ticket = Ticket(JOB, BUCKET_OF_WORLD, directory.prefix, generation=record.generation)
     words = JobRefusedError("x" * 9_999, code="PARTS_MISMATCH")
+    world.plan.fail("complete_upload", words, times=None)
     for units in (1, 150, 1_000, limits.MAX_UNITS):
-        results = [
-            UNIT_RESULT.write(
-                UnitResult(n, 0, limits.MAX_JOB_FILES // limits.MAX_UNITS, why=_words(words, units))
-            )
-            for n in range(units)
-        ]
+        world.ledger.write(record.ref, replace(record, plan=replace(record.planned, units=units)))
+        lost = complete_unit(world.ports, ticket, unit)
+        assert lost.why.startswith("PARTS_MISMATCH")
+        lost = replace(lost, lost=limits.MAX_JOB_FILES // limits.MAX_UNITS)
+        results = [UNIT_RESULT.write(replace(lost, unit=n)) for n in range(units)]
         assert len(dump(results)) < 250_000
-        assert all(result["why"].startswith("PARTS_MISMATCH") for result in results)
 
 
 def test_i12_the_counts_of_the_largest_job_are_numbers_that_every_reader_takes() -> None:

@@ -60,9 +60,7 @@ class Keys:
         return iter(done)
 
 
-def test_i4_all_uploads_of_one_key_are_listed_whatever_lies_around_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_i4_all_uploads_of_one_key_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listings, "PAGE", 2)
     world = World()
     for key in ("t/a", *["t/b"] * 7, "t/c", "t/d"):
@@ -132,9 +130,7 @@ def test_i12_keys_that_are_chosen_for_their_digests_are_cut_no_more_often() -> N
     assert cuts_between([], files=0) == cuts_between(chosen[:700], files=700) == []
 
 
-def test_prefixes_are_listed_side_by_side_and_a_page_of_each_is_in_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_prefixes_are_listed_side_by_side_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listings, "PAGE", 5)
     monkeypatch.setattr(listings, "RANGES", 4)
     keys = Keys(f"t/dt={day}/{number:02}" for day in range(10) for number in range(20))

@@ -14,67 +14,36 @@ from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import PIPELINE, JobDirectory
 from s3commit.core.formats.strict_json import LONGEST_LINE
 from s3commit.core.model.destination import Conflict, Scope
-from s3commit.core.model.errors import AccessError, JobFailedError, S3CommitError
+from s3commit.core.model.errors import JobFailedError, S3CommitError
 from s3commit.core.model.limits import FUNCTION_CLOCKS, LONGEST_CALL
 from s3commit.core.model.moments import seconds
 from s3commit.core.model.outcome import LISTS_LOST, Failure, Outcome
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.objects import StoredObject
 from s3commit.writer.requests import require_committed
 from tests.core.policy_world import DATA, DT1, DT2, fill, new, start
 from tests.core.world import BUCKET, JOB, World
+from tests.fakes.bucket import FOREIGN
 from tests.fakes.execution import run_execution
 from tests.fakes.faults import Crash
 
 NEW = new(DT1, DT2)
-Vanish = Callable[[World, JobDirectory], None]
+Vanish = Callable[[World, JobDirectory], object]
 
 
-def delete(world: World, prefix: str, but: str = "nothing") -> None:
-    for key in [one.key for one in world.store.list(BUCKET, prefix)]:
-        if not key.endswith(but):
+def delete(world: World, *prefixes: str, but: str = "nothing") -> None:
+    for key in [one.key for one in world.store.list(BUCKET, "")]:
+        if key.startswith(prefixes) and not key.endswith(but):
             world.store.delete(BUCKET, key)
 
 
-def pages(world: World, job: JobDirectory) -> None:
-    delete(world, job.pipeline_prefix, but="_decision.json")
+def key_of_kms(world: World, _job: JobDirectory) -> None:
+    """What is there can't be read any more; the deployment has another key since."""
+    for one in list(world.store.list(BUCKET, "")):
+        world.store.encrypt(BUCKET, one.key, FOREIGN)
 
 
-def replace_list(world: World, job: JobDirectory) -> None:
-    delete(world, job.replaced)
-
-
-def pipeline_directory(world: World, job: JobDirectory) -> None:
-    delete(world, job.pipeline_prefix)
-
-
-def all_of_the_pipeline(world: World, _job: JobDirectory) -> None:
-    delete(world, PIPELINE)
-
-
-def decision(world: World, job: JobDirectory) -> None:
-    delete(world, job.decision)
-
-
-def manifests(world: World, job: JobDirectory) -> None:
-    delete(world, job.tasks)
-
-
-def job_directory_too(world: World, job: JobDirectory) -> None:
-    delete(world, PIPELINE)
-    delete(world, job.prefix)
-
-
-def commit_manifest(world: World, job: JobDirectory) -> None:
-    delete(world, job.commits)
-
-
-def uploads(world: World, _job: JobDirectory) -> None:
-    world.lose_uploads("")
-
-
-def emptied(world: World, _job: JobDirectory) -> None:
-    delete(world, "")
+def dies_after(world: World, verb: str, strike: Callable[[], object], nth: int = 1) -> None:
+    world.plan.run_after(verb, strike, nth=nth).crash_after(verb, nth=nth)
 
 
 def made_anew(world: World, _job: JobDirectory) -> None:
@@ -82,52 +51,33 @@ def made_anew(world: World, _job: JobDirectory) -> None:
     world.lose_uploads("")
 
 
-def key_of_kms(world: World, _job: JobDirectory) -> None:
-    """What is there can't be read any more; the deployment has another key since."""
-    lost = {one.key: one.etag for one in world.store.list(BUCKET, "")}
-    get = world.store.get
-
-    def refuse(bucket: str, key: str, *, max_bytes: int) -> StoredObject:
-        found = get(bucket, key, max_bytes=max_bytes)
-        if lost.get(key) == found.facts.etag:
-            raise AccessError(f"{key}: KMS.DisabledException")
-        return found
-
-    world.store.get = refuse  # type: ignore[method-assign]
-
-
-VANISH: list[Vanish] = [
-    *(pages, replace_list, pipeline_directory, all_of_the_pipeline, decision, manifests),
-    *(job_directory_too, commit_manifest, uploads, emptied, made_anew, key_of_kms),
-]
-
-
-def requested(_world: World, strike: Callable[[], None]) -> None:
-    strike()
-
-
-def before_the_decision(world: World, strike: Callable[[], None]) -> None:
-    world.plan.run_before("decide", strike)
-
-
-def committing(world: World, strike: Callable[[], None]) -> None:
-    world.plan.run_after("decide", strike)
-
-
-def half_committed(world: World, strike: Callable[[], None]) -> None:
-    world.plan.run_after("complete_upload", strike).crash_after("complete_upload")
-
-
-def publishing(world: World, strike: Callable[[], None]) -> None:
-    world.plan.run_after("advance", strike, nth=2).crash_after("advance", nth=2)
-
-
-def rolling_back(world: World, strike: Callable[[], None]) -> None:
+def rolling_back(world: World, strike: Callable[[], object]) -> None:
     world.lose_after_decision("sales/", slice(1))
-    world.plan.run_after("advance", strike, nth=2).crash_after("advance", nth=2)
+    dies_after(world, "advance", strike, nth=2)
 
 
-MOMENTS = [requested, before_the_decision, committing, half_committed, publishing, rolling_back]
+VANISH: dict[str, Vanish] = {
+    "pages": lambda world, job: delete(world, job.pipeline_prefix, but="_decision.json"),
+    "replace list": lambda world, job: delete(world, job.replaced),
+    "pipeline directory": lambda world, job: delete(world, job.pipeline_prefix),
+    "all of the pipeline": lambda world, _: delete(world, PIPELINE),
+    "decision": lambda world, job: delete(world, job.decision),
+    "manifests": lambda world, job: delete(world, job.tasks),
+    "job directory too": lambda world, job: delete(world, PIPELINE, job.prefix),
+    "commit manifest": lambda world, job: delete(world, job.commits),
+    "uploads": lambda world, _: world.lose_uploads(""),
+    "emptied": lambda world, _: delete(world, ""),
+    "made anew": made_anew,
+    "key of KMS": key_of_kms,
+}
+MOMENTS: dict[str, Callable[[World, Callable[[], object]], object]] = {
+    "requested": lambda _, strike: strike(),
+    "before the decision": lambda world, strike: world.plan.run_before("decide", strike),
+    "committing": lambda world, strike: world.plan.run_after("decide", strike),
+    "half committed": lambda world, strike: dies_after(world, "complete_upload", strike),
+    "publishing": lambda world, strike: dies_after(world, "advance", strike, nth=2),
+    "rolling back": rolling_back,
+}
 
 
 def execute(world: World, job: JobDirectory, number: int, *, lists_lost: bool) -> None:
@@ -153,15 +103,15 @@ def run_to_an_end(world: World, job: JobDirectory) -> bool:
 
 
 @pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
-@pytest.mark.parametrize("moment", MOMENTS, ids=lambda one: one.__name__)
-@pytest.mark.parametrize("vanish", VANISH, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("vanish", VANISH)
 def test_i2_whatever_vanishes_the_job_ends_and_its_end_is_true(
-    vanish: Vanish, moment: Callable[..., None], conflict: Conflict
+    vanish: str, moment: str, conflict: Conflict
 ) -> None:
     world = World()
     fill(world, DATA)
     job = start(world, conflict, Scope.DIRECTORY, [DT1, DT2])
-    moment(world, lambda: vanish(world, job))
+    MOMENTS[moment](world, lambda: VANISH[vanish](world, job))
     by_person = run_to_an_end(world, job)
     record, left = world.record(job), {one.key for one in world.store.list(BUCKET, "sales/")}
     visible = left & NEW
@@ -172,16 +122,16 @@ def test_i2_whatever_vanishes_the_job_ends_and_its_end_is_true(
         assert all(key in record.failure.message for key in visible)
     if record.state is JobState.COMMITTED:
         assert by_person or visible == NEW
-    elif conflict is Conflict.REPLACE and vanish not in {emptied, made_anew}:
+    elif conflict is Conflict.REPLACE and vanish not in {"emptied", "made anew"}:
         assert set(DATA) <= left
     if record.state is not JobState.COMMITTED and not by_person:
         assert visible == set()
     assert world.ledger.holders == set()
     # Without its _job.json a job that was never opened owns no upload: the lifecycle rule acts.
-    if moment is not requested or vanish not in {job_directory_too, emptied}:
+    if moment != "requested" or vanish not in {"job directory too", "emptied"}:
         assert world.open_uploads("sales/") == []
-    by_itself = {pages, pipeline_directory, all_of_the_pipeline, decision, manifests, uploads}
-    if conflict is Conflict.APPEND and vanish in by_itself:
+    by_itself = {"pages", "pipeline directory", "all of the pipeline", "decision", "manifests"}
+    if conflict is Conflict.APPEND and vanish in {*by_itself, "uploads"}:
         assert not by_person, "the manifests, or the uploads, say all"
 
 
@@ -189,35 +139,30 @@ def test_of_an_overwrite_without_its_list_all_is_undone_before_it_is_published()
     world = World()
     fill(world, DATA)
     job = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1, DT2])
-    committing(world, lambda: replace_list(world, job))
+    MOMENTS["committing"](world, lambda: VANISH["replace list"](world, job))
     assert run_to_an_end(world, job)
     assert world.record(job).state is JobState.ROLLED_BACK
     assert set(world.visible()) == set(DATA)
 
 
-def strangers_object(world: World, _job: JobDirectory) -> None:
-    world.store.put(BUCKET, f"sales/dt=3/x-{JOB}.parquet", b"x")
-
-
-def one_file(world: World, _job: JobDirectory) -> None:
-    world.store.delete(BUCKET, min(NEW))
-
-
-@pytest.mark.parametrize("more", [replace_list, strangers_object, one_file])
-def test_i10_a_job_that_has_deleted_what_it_replaces_is_never_undone(more: Vanish) -> None:
+@pytest.mark.parametrize("more", ["nothing", "a stranger's object", "one file"])
+def test_i10_a_job_that_has_deleted_what_it_replaces_is_never_undone(more: str) -> None:
     """Whoever may put or delete one object below the table decides nothing by it (I12)."""
     world = World()
     fill(world, DATA)
     job = start(world, Conflict.REPLACE, Scope.DIRECTORY, [DT1, DT2])
 
     def strike() -> None:
-        replace_list(world, job)
-        more(world, job)
+        delete(world, job.replaced)
+        if more == "one file":
+            world.store.delete(BUCKET, min(NEW))
+        elif more != "nothing":
+            world.store.put(BUCKET, f"sales/dt=3/x-{JOB}.parquet", b"x")
 
     world.plan.run_after("delete_seen", strike).crash_after("delete_seen")
     assert run_to_an_end(world, job)
     assert world.ended(job) == (Outcome.COMMITTED, LISTS_LOST)
-    assert set(world.visible()) >= NEW - ({min(NEW)} if more is one_file else set())
+    assert set(world.visible()) >= NEW - ({min(NEW)} if more == "one file" else set())
     assert world.result(job).replaced == 0
 
 
@@ -235,7 +180,7 @@ def test_the_message_names_as_many_files_as_it_has_room_for() -> None:
     job = start(world, Conflict.APPEND, Scope.DIRECTORY, [DT1, DT2])
     for number in range(30):
         world.store.put(BUCKET, f"sales/{'x' * 500}{number}/x-{JOB}.parquet", b"x")
-    committing(world, lambda: job_directory_too(world, job))
+    MOMENTS["committing"](world, lambda: VANISH["job directory too"](world, job))
     assert run_to_an_end(world, job)
     failure = world.record(job).failure
     message = failure.message if failure else ""
@@ -247,7 +192,7 @@ def test_a_call_that_knew_the_plan_is_waited_for() -> None:
     """A call may be late with a completion, and a listing may lack its upload."""
     world = World()
     job = start(world, Conflict.APPEND, Scope.DIRECTORY, [DT1, DT2])
-    committing(world, lambda: job_directory_too(world, job))
+    MOMENTS["committing"](world, lambda: VANISH["job directory too"](world, job))
     began = world.clock.now()
     assert run_to_an_end(world, job)
     ended = world.record(job).finished_at
@@ -255,18 +200,18 @@ def test_a_call_that_knew_the_plan_is_waited_for() -> None:
     assert seconds(began, ended) >= LONGEST_CALL + FUNCTION_CLOCKS
 
 
-@pytest.mark.parametrize("moment", [committing, publishing, rolling_back])
-def test_i12_a_job_that_has_its_lists_is_never_given_up(moment: Callable[..., None]) -> None:
+@pytest.mark.parametrize("moment", ["committing", "publishing", "rolling back"])
+def test_i12_a_job_that_has_its_lists_is_never_given_up(moment: str) -> None:
     """Whoever asks for it, and also when the job is committed: its files stay."""
     world = World()
     job = start(world, Conflict.APPEND, Scope.DIRECTORY, [DT1, DT2])
-    moment(world, lambda: None)
-    if moment is committing:
+    MOMENTS[moment](world, lambda: None)
+    if moment == "committing":
         world.plan.crash_after("decide")
     execute(world, job, 0, lists_lost=False)
     for number in (1, 2):
         execute(world, job, number, lists_lost=True)
-    is_undone = moment is rolling_back
+    is_undone = moment == "rolling back"
     outcome = Outcome.ROLLED_BACK if is_undone else Outcome.COMMITTED
     assert world.result(job).outcome is outcome
     assert set(world.visible()) == (set() if is_undone else NEW)
@@ -280,11 +225,11 @@ def test_i12_a_client_that_changes_its_documents_changes_no_plan() -> None:
     other = world.attempt(job, "t9", files={f"x-{JOB}": b"1"})
 
     def forge() -> None:
-        pages(world, job)
+        VANISH["pages"](world, job)
         body = encode_request(CommitRequest(job.job_id, (other, other)))
         world.store.put(BUCKET, job.request, body)
 
-    committing(world, forge)
+    MOMENTS["committing"](world, forge)
     for number in range(2):
         execute(world, job, number, lists_lost=False)
     assert world.record(job).state is JobState.COMMITTING

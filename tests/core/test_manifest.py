@@ -170,27 +170,27 @@ HOSTILE = [
 ]
 
 
+PARTED = one_file(etags=('"0123456789abcdef0123456789abcdef"',) * MAX_PARTS)
+
+
+def parted(count: int) -> PendingSet:
+    """Files of as many parts as S3 takes."""
+    return one_set(*(replace(PARTED, key=f"sales/{n}-{JOB}.parquet") for n in range(count)))
+
+
 def test_the_largest_manifest_is_written_and_read() -> None:
-    """As many files as a task may have, with long keys; and files of as many parts as S3 takes."""
+    """As many files as a task may have, with long keys; and files of as many parts as may be."""
     name = "dt=2026-11-21/" + "x" * 200
     many = one_set(*(one_file(key=f"sales/{name}-{n:05}-{JOB}.parquet") for n in range(MAX_FILES)))
-    parted = one_file(etags=('"0123456789abcdef0123456789abcdef"',) * MAX_PARTS)
-    large = one_set(*(replace(parted, key=f"sales/{n}-{JOB}.parquet") for n in range(40)))
-    for pending in (many, large):
+    for pending in (many, parted(40)):
         body = encode_pendingset(pending)
         assert len(decode_pendingset(body, DIRECTORY, NAME).files) == len(pending.files)
 
 
 def test_a_writer_refuses_what_no_reader_takes() -> None:
     """At the task, where it can be mended, and not at the job's end."""
-    parted = one_file(etags=('"0123456789abcdef0123456789abcdef"',) * MAX_PARTS)
-    files = (replace(parted, key=f"sales/{n}-{JOB}.parquet") for n in range(60))
-    with pytest.raises(InvalidInputError) as caught:
-        encode_pendingset(one_set(*files))
-    assert caught.value.code == "TOO_LARGE"
-
-
-def test_two_commits_of_one_key_are_not_written() -> None:
-    with pytest.raises(InvalidInputError) as caught:
-        encode_pendingset(one_set(one_file(), one_file(upload_id="other")))
-    assert caught.value.code == "DUPLICATE_KEY"
+    twice = one_set(one_file(), one_file(upload_id="other"))
+    for pending, code in ((parted(60), "TOO_LARGE"), (twice, "DUPLICATE_KEY")):
+        with pytest.raises(InvalidInputError) as caught:
+            encode_pendingset(pending)
+        assert caught.value.code == code

@@ -75,9 +75,7 @@ def test_every_file_is_in_exactly_one_unit_and_in_order(parts: list[int]) -> Non
     "files",
     [limits.MAX_UNITS + 100, 10_240, pytest.param(limits.MAX_JOB_FILES, marks=pytest.mark.long)],
 )
-def test_many_files_make_no_more_units_than_the_state_machine_carries(
-    files: int, parts: int
-) -> None:
+def test_many_files_make_no_more_units_than_the_machine_carries(files: int, parts: int) -> None:
     assert -(-limits.MAX_JOB_FILES // limits.UNIT_FILES) < limits.MAX_UNITS
     one = PendingFile(BUCKET, "sales/x.csv", "u", ("e",) * parts, 5)
     assert sum(1 for _ in cut((one for _ in range(files)), total=files)) <= limits.MAX_UNITS
@@ -139,21 +137,6 @@ def test_partitions_come_back_the_root_among_them() -> None:
     sha256 = write_partitions(world.ports, directory, names)
     record = record_of(PlanFacts("p", 1, 1, 1, None, partitions=sha256))
     assert read_partitions(world.ports, directory, record) == sorted(names)
-
-
-def test_i5_hundreds_of_partitions_are_replaced_each_and_no_other_under_one_lock() -> None:
-    world, directory = World(), job_directory()
-    keys = [f"sales/dt={number}/old.parquet" for number in range(300)]
-    fill(world, keys)
-    names = [f"dt={number}/part-{JOB}.parquet" for number in range(0, 300, 2)]
-    files = dict.fromkeys(names, b"new")
-    world.ask(directory, files=files, conflict=Conflict.REPLACE, scope=Scope.PARTITION)
-    held: list[object] = []
-    world.plan.run_before("decide", lambda: held.append(world.record(directory).locks))
-    world.run(directory)
-    assert held == [("lake/sales/",)]
-    assert world.result(directory).replaced == 150
-    assert set(world.visible()) == set(keys[1::2]) | new(*names)
 
 
 def delete(world: World, key: str) -> None:

@@ -18,7 +18,6 @@ from tests.core.policy_world import (
     TWO,
     UNDERSCORED,
     fill,
-    is_removal,
     new,
     start,
 )
@@ -68,9 +67,7 @@ def data_keys(world: World) -> set[str]:
 @pytest.mark.parametrize(
     ("conflict", "found"), [(Conflict.APPEND, [*DATA, *KEPT]), (Conflict.FAIL, KEPT)]
 )
-def test_append_and_fail_add_files_and_remove_none(
-    conflict: Conflict, found: list[str], scope: Scope
-) -> None:
+def test_append_and_fail_remove_no_file(conflict: Conflict, found: list[str], scope: Scope) -> None:
     """Who fails where there is data minds nothing hidden and nothing beside the destination."""
     world = World()
     fill(world, found)
@@ -156,32 +153,6 @@ def test_i5_replace_removes_what_its_scope_says_and_nothing_else(
     assert data_keys(world) == {*DATA, OTHERS, *KEPT} - set(removed) | kept | new(*names)
     assert world.result(directory).outcome is Outcome.COMMITTED
     assert world.result(directory).replaced == len(removed) + sum(summaries.values())
-
-
-@pytest.mark.parametrize("scope", Scope)
-def test_i1_i9_i10_the_order_of_a_replacement(scope: Scope) -> None:
-    """New files, then the manifest, then the deletes, then the marker: at the root, and last."""
-    world = World()
-    fill(world, [ONE, TWO])
-    world.store.put(BUCKET, "sales/_SUCCESS", b"of the run before")
-    directory = start(world, Conflict.REPLACE, scope, [DT1, DT2])
-    world.run(directory)
-    told, documents = [], {directory.commits, directory.success, directory.result}
-    for call in world.plan.calls:
-        if call.verb == "complete_upload" or is_removal(call):
-            told.append(call.verb)
-        elif call.verb == "put" and call.key in documents:
-            told.append(call.key.rsplit("/", 1)[-1])
-    assert told == [
-        "complete_upload",
-        "complete_upload",
-        f"_{JOB}.jsonl",
-        *["delete_seen"] * told.count("delete_seen"),
-        "_SUCCESS",
-        "_result.json",
-    ]
-    assert world.all_keys("sales/dt=1/") == [f"sales/{DT1}"]
-    assert world.json("sales/_SUCCESS")["jobId"] == JOB
 
 
 def test_i5_what_came_or_changed_or_went_after_it_was_listed_is_left_alone() -> None:

@@ -126,9 +126,7 @@ def test_i4_a_job_elsewhere_ends_with_what_is_served(place: str, state: str) -> 
 
 @pytest.mark.parametrize("place", OUTSIDE)
 @pytest.mark.parametrize("state", ["COMMITTING", "PUBLISHING", "ROLLING_BACK"])
-def test_i2_a_decided_job_elsewhere_waits_for_its_prefix_and_loses_nothing(
-    place: str, state: str
-) -> None:
+def test_i2_a_decided_job_elsewhere_waits_and_loses_nothing(place: str, state: str) -> None:
     world, directory = Swept(), job_directory(prefix=place)
     if state == "ROLLING_BACK":
         world.lose_after_decision(place)

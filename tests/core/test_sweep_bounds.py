@@ -4,7 +4,6 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 
 import pytest
 
@@ -14,15 +13,13 @@ from s3commit.core.model.limits import CALL_SECONDS
 from s3commit.core.model.moments import shifted
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.sweep import destinations, verdicts
-from s3commit.core.sweep import sweep as sweeping
 from s3commit.core.sweep.questions import QUESTIONS
 from s3commit.core.sweep.sweep import Question, Sweep
 from tests.core.swept import LIMITS, Swept, announced
 from tests.core.world import BUCKET, OTHER_JOB, job_directory
 from tests.fakes.ledger import MemoryLedger
 
-MANY = 300
+MANY = 100
 
 
 def small(number: int, state: JobState, updated_at: str) -> JobRecord:
@@ -50,9 +47,7 @@ class Crowded(MemoryLedger):
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.__name__)
-def test_i12_what_a_question_holds_does_not_grow_with_what_clients_write(
-    question: Question,
-) -> None:
+def test_i12_what_a_question_holds_is_bounded_whatever_clients_write(question: Question) -> None:
     world = Swept()
     world.ports = replace(world.ports, ledger=Crowded())
     sweep = Sweep(world.ports, world.executions, LIMITS)
@@ -83,9 +78,7 @@ class Slow(MemoryLedger):
             yield record
 
 
-def test_i12_a_question_that_is_listed_slowly_has_answers_and_takes_no_time_from_the_others() -> (
-    None
-):
+def test_i12_a_question_that_is_listed_slowly_takes_no_time_from_the_others() -> None:
     """Listing has half of its time: the rest is for those that were listed."""
     world = Swept()
     world.ledger = Slow(world, JobState.SEALED)
@@ -100,36 +93,17 @@ def test_i12_a_question_that_is_listed_slowly_has_answers_and_takes_no_time_from
     assert report.aborted == 1
 
 
-def test_i12_a_listing_that_is_cut_short_begins_at_another_moment_in_each_sweep(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_i12_a_listing_that_is_cut_short_begins_elsewhere_in_each_sweep() -> None:
     world, seen = Swept(), set[str]()
-    monkeypatch.setattr(sweeping, "_in_time", lambda _sweep, items, _until: islice(items, 5))
     for number in range(100):
         at = shifted(world.clock.now(), -600 * number)
         world.ledger.open_job(small(number, JobState.OPEN, at))
     for _ in range(100):
         world.later(60)
         sweep = Sweep(world.ports, world.executions, LIMITS)
+        sweep.list_until = shifted(sweep.now, 0.007)  # a few readings of the clock
         seen |= {record.job_id for record in sweep.jobs_in(JobState.OPEN, before=sweep.now)}
     assert len(seen) > 50
-
-
-def test_i4_i12_an_upload_that_is_drawn_by_lot_is_looked_at(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for module in (destinations, verdicts):
-        monkeypatch.setattr(module, "LISTED", 20)
-    world = Swept()
-    for key in (*(f"data/tenant-a/{number:03d}" for number in range(300)), "data/z"):
-        world.store.create_upload(BUCKET, key, metadata={}, content_type="")
-    found = 0
-    for _ in range(60):
-        world.later(60)
-        sweep = Sweep(world.ports, world.executions, LIMITS)
-        some = destinations._some_uploads(sweep, Destination(BUCKET, "data/"))
-        found += any(one.key == "data/z" for one in some)
-    assert found > 15  # every second draw or so
 
 
 def test_i12_a_random_key_is_found_on_each_way_of_a_fork_whatever_lies_there() -> None:
@@ -141,7 +115,7 @@ def test_i12_a_random_key_is_found_on_each_way_of_a_fork_whatever_lies_there() -
     def listing(prefix: str, *, after: str = "") -> Iterator[object]:
         return world.store.list_uploads(BUCKET, prefix, after=after)
 
-    found = Counter(random_key(listing, "data/", lot)[:13] for lot in range(600))  # type: ignore
-    assert found["data/z"] == 300
-    assert found["data/tenant-a"] == found["data/tenant-b"] == 150
+    found = Counter(random_key(listing, "data/", lot)[:13] for lot in range(120))  # type: ignore
+    assert found["data/z"] == 60
+    assert found["data/tenant-a"] == found["data/tenant-b"] == 30
     assert random_key(listing, "nothing/", 7) == "nothing/"  # type: ignore

@@ -139,16 +139,6 @@ def test_all_manifests_go_with_a_request_for_each_thousand() -> None:
     assert world.all_keys(directory.pipeline_prefix) == [directory.catalog, directory.decision]
 
 
-def test_i4_a_manifest_that_was_put_anew_since_it_was_listed_stays() -> None:
-    world, directory = World(), job_directory()
-    world.request(directory, world.attempt(directory, "t0"))
-    late = directory.manifest("t0", "a1")
-    world.store.put(BUCKET, late, b"first")
-    world.plan.run_before("delete_seen", lambda: world.store.put(BUCKET, late, b"second"))
-    world.run(directory)
-    assert world.all_keys(directory.tasks) == [late]
-
-
 def test_i4_more_uploads_than_a_call_has_time_for_are_left_to_the_next_one() -> None:
     world, directory = World(), job_directory()
     for number in range(20):
@@ -161,9 +151,7 @@ def test_i4_more_uploads_than_a_call_has_time_for_are_left_to_the_next_one() -> 
 
 
 @pytest.mark.parametrize("partitioned", [False, True])
-def test_what_vanishes_when_no_job_waits_for_its_answer_has_a_name_with_an_underscore(
-    partitioned: bool,
-) -> None:
+def test_what_vanishes_when_no_job_waits_for_its_answer_is_hidden(partitioned: bool) -> None:
     """As the page on readers says. A job that replaces files is answered when they are gone."""
     world = World()
     table = Table(world.ports, BUCKET, "json", partitioned)

@@ -21,9 +21,7 @@ def reads(key: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["_job.json", "_request.json", "t0/_a0.pendingset"])
 @pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
-def test_i12_a_document_under_a_strangers_key_aborts_its_job_and_holds_nothing(
-    name: str, conflict: Conflict
-) -> None:
+def test_i12_a_document_under_a_strangers_key_aborts_its_job(name: str, conflict: Conflict) -> None:
     world, directory = World(), job_directory()
     world.ask(directory, "t0", "t1", conflict=conflict)
     world.plan.fail("get", DENIED, **reads(name)).fail("head", DENIED, **reads(name))
@@ -44,9 +42,7 @@ def test_i12_one_that_becomes_unreadable_before_its_conditions_are_judged_aborts
 
 
 @pytest.mark.parametrize("name", ["_job.json", "_request.json", "t0/_a0.pendingset"])
-def test_i2_while_the_pipelines_own_objects_can_not_be_read_either_the_job_comes_again(
-    name: str,
-) -> None:
+def test_i2_while_the_pipelines_objects_are_unreadable_too_the_job_comes_again(name: str) -> None:
     world, directory = World(), job_directory()
     world.ask(directory, "t0", "t1")
     world.plan.fail("get", DENIED, **reads(name) | {"times": 2})  # once more by VerifyManifests
@@ -85,9 +81,7 @@ def test_i2_what_is_lost_beside_what_is_denied_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["all visible", "one lost"])
-def test_i2_i12_what_lies_at_a_files_key_is_judged_by_listing_where_it_can_not_be_read(
-    lost: bool,
-) -> None:
+def test_i2_i12_what_can_not_be_read_at_a_files_key_is_judged_by_listing(lost: bool) -> None:
     world, directory = World(), job_directory()
     world.ask(directory, "t0", "t1")
     if lost:

@@ -70,7 +70,7 @@ def peak(count: int) -> int:
     return most
 
 
-@pytest.mark.parametrize("count", [4_000, pytest.param(200_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [2_000, pytest.param(200_000, marks=pytest.mark.long)])
 def test_an_undo_of_as_many_files_as_it_may_hold_has_room_in_its_function(count: int) -> None:
     """By what each further file takes; beside them are pages of listings and lists."""
     few = count // 2

@@ -161,9 +161,7 @@ def test_i6_a7_an_undo_is_seen_though_another_clock_dates_it_before_its_job() ->
 
 
 @pytest.mark.parametrize("behind", [False, True])
-def test_i6_a7_an_overwrite_within_seconds_of_the_undone_one_counts_as_a_later_one(
-    behind: bool,
-) -> None:
+def test_i6_a7_an_overwrite_within_seconds_of_the_undone_one_counts_as_later(behind: bool) -> None:
     table = Table()
     table.write("dt=1/")
     over = table.write(**REPLACE)
@@ -215,9 +213,7 @@ def test_i2_i12_a_forged_list_has_no_file_of_a_job_that_is_under_way_removed() -
 
 
 @pytest.mark.parametrize("spoilt", ["a copy elsewhere", "other bytes", "no list", "a circle"])
-def test_i5_i12_a_forged_list_below_has_an_undo_neither_remove_others_nor_refused(
-    spoilt: str,
-) -> None:
+def test_i5_i12_a_forged_list_has_an_undo_neither_remove_others_nor_refused(spoilt: str) -> None:
     """Somebody may put below one partition. The file that is undone was replaced by another job."""
     table = Table()
     wrong = table.write("dt=2/", "dt=3/")
@@ -321,9 +317,7 @@ def test_i2_past_each_bound_an_undo_is_refused_before_anything_is_changed(
 
 
 @pytest.mark.parametrize("how", ["as it was", "put again", "other bytes"])
-def test_i2_i5_an_undo_of_encrypted_files_looks_at_those_alone_that_are_newer_than_their_list(
-    how: str,
-) -> None:
+def test_i2_i5_an_undo_of_encrypted_files_looks_at_those_newer_than_their_list(how: str) -> None:
     """Behind KMS no etag is the expected one, and a HEAD for each of a million takes hours."""
     table = Table(World(versioned=True, opaque=True))
     done = table.write("dt=1/", "dt=2/", "dt=3/")

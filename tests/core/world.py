@@ -21,13 +21,16 @@ from s3commit.core.formats.layout import META_ATTEMPT, META_JOB, META_TASK, JobD
 from s3commit.core.formats.strict_json import digest
 from s3commit.core.jobs.healing import heal
 from s3commit.core.model.destination import Destination
+from s3commit.core.model.errors import OutcomeUnknownError
 from s3commit.core.model.outcome import Failure, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
+from s3commit.writer.requests import ASK_AGAIN_AFTER, Patience, wait_for_result
 from tests.fakes.execution import run_execution
 from tests.fakes.executions import MemoryExecutions
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
+from tests.writer.support import ScriptedEnvironment
 
 BUCKET = "lake"
 JOB = "0b6f6f0e-0000-4000-8000-000000000001"
@@ -172,6 +175,12 @@ class World:
         self._open_first(directory)
         body = encode_request(AbortRequest(directory.job_id, reason))
         self.store.put(BUCKET, directory.request, body, if_absent=True)
+
+    def ask_again(self, directory: JobDirectory) -> None:
+        """Its client waits so long for the result that it puts the request again."""
+        patience = Patience(ScriptedEnvironment(), ASK_AGAIN_AFTER + 1)
+        with pytest.raises(OutcomeUnknownError):
+            wait_for_result(self.store, directory, patience)
 
     @property
     def unplanned(self) -> Ports:

@@ -75,7 +75,7 @@ def undone_again(world: World) -> None:
 def listed_in_parts(world: World) -> None:
     """A job whose list is too long for one PUT."""
     committing(world)
-    world.store._least_part = 1
+    world.store.least_part = 1
 
 
 ROWS = [
@@ -140,8 +140,8 @@ def watched(scenario: Scenario) -> Iterator[Watch]:
     with pytest.MonkeyPatch.context() as patch:
         for name, step in STEPS.items():
             patch.setitem(STEPS, name, told(name, step))
-        complete = execution._complete_uploads
-        patch.setattr(execution, "_complete_uploads", told("CompleteUploads", complete))
+        complete = execution.complete_uploads
+        patch.setattr(execution, "complete_uploads", told("CompleteUploads", complete))
         if scenario.prepare is listed_in_parts:
             patch.setattr(commit_manifest, "PUT_BYTES", 1)
         scenario.begin(watch.world)

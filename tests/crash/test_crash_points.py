@@ -141,14 +141,14 @@ def test_i1_i2_i4_i5_i6_i9_i10_i11_a_step_whose_twin_runs_at_any_call_goes_on(
 
     After the last call of a step its own twin runs, before the next call that of the next step.
     """
-    attempt = execution._attempt
+    attempt = execution.attempt
     under_way: list[tuple[Any, dict[str, Any]]] = []
 
     def noting(*call: Any, **how: Any) -> Iterator[str]:
         under_way.append((call[1:], how))
         return attempt(*call, **how)
 
-    monkeypatch.setattr(execution, "_attempt", noting)
+    monkeypatch.setattr(execution, "attempt", noting)
 
     def check(point: int) -> FaultPlan:
         world = World(repeats_complete=repeats)
@@ -199,9 +199,7 @@ def test_i2_i4_i8_i10_i11_a_job_that_would_be_committed_is(scenario: Scenario) -
 
 
 @pytest.mark.parametrize("scope", Scope)
-def test_i2_i10_a_job_that_is_refused_when_it_is_brought_back_has_removed_nothing(
-    scope: Scope,
-) -> None:
+def test_i2_i10_a_job_that_is_brought_back_and_refused_has_removed_nothing(scope: Scope) -> None:
     """An upload that was not completed yet expires meanwhile: old files or new, never neither."""
 
     def prepare(world: World) -> None:

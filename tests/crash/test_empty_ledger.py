@@ -3,7 +3,7 @@
 import contextlib
 import json
 from collections.abc import Callable
-from typing import Any, cast
+from functools import partial
 
 import pytest
 
@@ -30,6 +30,7 @@ from s3commit.core.ports.bundle import Ports
 from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
 from tests.crash.scenarios import KEY, POLICIES, SCENARIOS, Scenario, check_ended, fill, lose
+from tests.fakes.bucket import GET
 from tests.fakes.execution import run_execution
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import MemoryLedger
@@ -317,7 +318,7 @@ def test_i2_i6_i8_a_restored_table_decides_nothing_until_an_empty_one_takes_its_
         two_replace(world)
         world.plan.run_before(None, lambda: tables.append(world.ledger.backup()), nth=point)
         world.run(DIRECTORY)
-        if not tables or not tables[0]._healing:  # an empty one
+        if not tables or not tables[0].peek_healing():  # an empty one
             return bool(tables)
         world.plan, world.ports = FaultPlan(), world.unplanned
         committed = world.visible()
@@ -357,26 +358,15 @@ def test_i12_a_copy_of_a_bucket_brings_no_job_of_the_original_along() -> None:
     assert world.ledger.job(REF) is not None
 
 
-def spoil(world: World, key: str, how: str) -> Callable[[], None]:
+def spoil(world: World, key: str, how: str) -> Callable[[], object]:
     """A decision record that can't be read, and its repair."""
-    stored, store = world.store.get(BUCKET, key, max_bytes=10**6).body, cast("Any", world.store)
     if how == "denied":
-        get = store.get
-
-        def denied(bucket: str, name: str, **bounds: Any) -> Any:
-            if name == key:
-                raise AccessError(f"403 of {key}")
-            return get(bucket, name, **bounds)
-
-        store.get = denied
-        return lambda: setattr(store, "get", get)
+        world.store.deny(BUCKET, key, GET)
+        return lambda: world.store.allow(BUCKET)
+    stored = world.store.get(BUCKET, key, max_bytes=10**6).body
     other = {"emptied": b"", "of another": stored.replace(JOB.encode(), OTHER_JOB.encode())}
-    store.put(BUCKET, key, other[how])
-
-    def restore() -> None:
-        store.put(BUCKET, key, stored)
-
-    return restore
+    world.store.put(BUCKET, key, other[how])
+    return partial(world.store.put, BUCKET, key, stored)
 
 
 PLACES = {"the table": "a/b/", "inside": "a/b/dt=1/", "above": "a/", "beside": "a/c/"}

@@ -2,7 +2,6 @@
 
 import pytest
 
-from s3commit.core.documents import commit_manifest
 from s3commit.core.formats.layout import META_JOB
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.outcome import Outcome
@@ -19,35 +18,13 @@ OTHERS = b"a stranger's"
 @pytest.mark.parametrize(
     "key", [DIRECTORY.result, DIRECTORY.commits, DIRECTORY.success, "sales/old.parquet"]
 )
-def test_i12_what_others_have_encrypted_before_a_job_begins_keeps_it_from_no_end(
-    key: str, key_of: str
-) -> None:
+def test_i12_what_others_encrypted_before_keeps_a_job_from_no_end(key: str, key_of: str) -> None:
     world = World()
     world.ask(DIRECTORY, conflict=Conflict.REPLACE)
     world.store.put(BUCKET, key, OTHERS)
     world.store.encrypt(BUCKET, key, key_of)
     world.run(DIRECTORY)
     check(world)
-
-
-@pytest.mark.parametrize("key_of", [CUSTOMER, FOREIGN])
-def test_i12_a_long_commit_manifest_goes_over_one_that_others_have_encrypted(
-    key_of: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It goes up in parts, and a HEAD would tell whose the one is that lies there."""
-    monkeypatch.setattr(commit_manifest, "PUT_BYTES", 1)
-    world = World()
-    world.store._least_part = 1
-    world.ask(DIRECTORY, "t0", "t1")
-
-    def put() -> None:
-        world.store.put(BUCKET, DIRECTORY.commits, OTHERS)
-        world.store.encrypt(BUCKET, DIRECTORY.commits, key_of)
-
-    world.plan.run_after("decide", put)
-    world.run(DIRECTORY)
-    check(world)
-    assert world.ended(DIRECTORY) == (Outcome.COMMITTED, "")
 
 
 def check(world: World) -> None:
@@ -64,9 +41,7 @@ def check(world: World) -> None:
 @pytest.mark.parametrize("key_of", [CUSTOMER, FOREIGN])
 @pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
 @pytest.mark.parametrize("also", ["", "gone", "wrong length"])
-def test_i2_i12_uploads_under_a_key_of_others_are_completed_or_lost(
-    key_of: str, conflict: Conflict, also: str
-) -> None:
+def test_i2_i12_uploads_under_others_keys_end(key_of: str, conflict: Conflict, also: str) -> None:
     """Who writes a file chooses how it is encrypted: the job is whole, whatever becomes of it."""
     world = World()
     fill(world)

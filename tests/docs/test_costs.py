@@ -168,9 +168,7 @@ REPLACE: dict[str, Any] = {"conflict": Conflict.REPLACE}
         *("undo", "wait", "rollback"),
     ],
 )
-def test_the_transitions_of_a_job_are_counted(
-    world: Callable[[], World], count: int, end: str
-) -> None:
+def test_transitions_of_a_job_are_counted(world: Callable[[], World], count: int, end: str) -> None:
     """As AWS bills them. An event goes to a catalog by a queue: with one they are as many."""
     states = entered(world(), job_directory())
     assert states[-1] == end

@@ -8,35 +8,28 @@ from pathlib import Path
 import pytest
 
 from s3commit.core.model import limits
+from tests.docs.test_docs import TESTS
 from tests.engines.mutants.kill import MUTANTS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "invariants.md").read_text()
-INTRODUCTION = PAGE.split("\n## ")[0]
 NUMBERS = [f"I{number}" for number in range(1, 13)]
 ASSUMPTIONS = {f"A{number}" for number in range(1, 8)}
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
-
-
-def section(invariant: str) -> str:
-    """The part of the page below the invariant's heading; exactly one has to be there."""
-    found = re.findall(rf"^## {invariant} .+?(?=^## )", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(found) == 1, f"{invariant} has {len(found)} sections"
-    return str(found[0])
-
-
-def entries(invariant: str, kind: str) -> list[str]:
-    """The texts of the section's list items that begin with ``kind``, each on one line."""
-    pattern = rf"^- {kind}: (.+?)(?=^- |\Z)"
-    found = re.findall(pattern, section(invariant), re.MULTILINE | re.DOTALL)
-    return [" ".join(text.split()) for text in found]
+ROWS = {
+    name.split()[0]: cells
+    for name, *cells in re.findall(
+        r"^\| (I\d+ [^|]+?) \| (`[^|]+`) \| (.+) \| (.+) \|$", PAGE, re.MULTILINE
+    )
+}
+TOGETHER = PAGE.split("| judged | suite |")[1].split("\n\n")[0]
 
 
 def judged_together(invariant: str) -> list[str]:
     """The suites of several invariants whose names have this one: `_i9_`, or `_i1_to_i11_`."""
     number = int(invariant[1:])
     found = []
-    for _, name in TEST.findall(INTRODUCTION):
+    for _, name in TEST.findall(TOGETHER):
         ranges = re.findall(r"i(\d+)(?:_to_i(\d+))?_", name)
         if any(int(first) <= number <= int(last or first) for first, last in ranges):
             found.append(name)
@@ -44,40 +37,28 @@ def judged_together(invariant: str) -> list[str]:
 
 
 @pytest.mark.parametrize("invariant", NUMBERS)
-def test_an_invariant_has_one_canonical_test_with_its_number_and_a_suite(invariant: str) -> None:
-    (canonical,), suites = entries(invariant, "Test"), entries(invariant, "Suite")
-    assert f"_{invariant.lower()}_" in canonical
-    assert suites or judged_together(invariant)
-    for entry in (canonical, *suites):
-        assert TEST.fullmatch(entry), f"{entry} is no test"
-
-
-@pytest.mark.parametrize("invariant", NUMBERS)
-def test_the_mutants_of_an_invariant_are_in_the_list(invariant: str) -> None:
-    (text,) = entries(invariant, "Mutants")
-    named = re.findall(r'"([^"]+)"', text)
-    assert named
-    assert set(named) - {mutant.name for mutant in MUTANTS} == set()
-
-
-@pytest.mark.parametrize("invariant", NUMBERS)
-def test_the_assumptions_of_an_invariant_are_switched_off_in_a_test(invariant: str) -> None:
-    (text,) = entries(invariant, "Assumptions")
-    needed = set() if text == "none" else set(text.split(", "))
-    assert needed <= ASSUMPTIONS
+def test_an_invariant_has_a_test_of_its_number_a_suite_mutants_and_assumptions(
+    invariant: str,
+) -> None:
+    test, mutants, assumptions = ROWS[invariant]
+    assert TEST.fullmatch(test) and f"_{invariant.lower()}_" in test
+    assert judged_together(invariant)
+    named = set(re.findall(r'"([^"]+)"', mutants))
+    assert named and named <= {mutant.name for mutant in MUTANTS}
+    assert set(assumptions.split(", ")) <= ASSUMPTIONS | {"none"}
 
 
 def test_each_assumption_is_switched_off_by_a_test() -> None:
-    rows = re.findall(r"^\| (A\d)[^|]* \|[^|]+\| (.+) \|$", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| (A\d)[^|]* \|[^|]+\| `(.+)` \|$", PAGE, re.MULTILINE)
     assert {assumption for assumption, _ in rows} == ASSUMPTIONS
-    for assumption, entry in rows:
-        assert TEST.fullmatch(entry), f"{assumption}: {entry} is no test"
+    assert {f"test_{name}" for _, name in rows} <= TESTS
 
 
 def test_the_invariants_are_the_guarantees() -> None:
     page = (ROOT / "docs" / "guarantees.md").read_text()
     stated = re.findall(r"^\| (I\d+ [^|]+?) \| .+? \|$", page, re.MULTILINE)
-    assert re.findall(r"^## (I\d+ .+)$", PAGE, re.MULTILINE) == stated
+    named = re.findall(r"^\| (I\d+ [^|]+?) \| `", PAGE.split("| judged |")[0], re.MULTILINE)
+    assert named == stated
     assert [one.split()[0] for one in stated] == NUMBERS
 
 

@@ -44,9 +44,9 @@ DEPLOYED = Deployment()
 
 
 def test_the_pages_tables_are_the_models() -> None:
-    tables = model.sizes(DEPLOYED), model.choices(), model.clusters(DEPLOYED), model.own_facts()
-    for table in tables:
+    for table in (model.sizes(DEPLOYED), model.choices(), model.clusters(DEPLOYED)):
         assert f"\n{table.strip()}\n" in PAGE
+    assert f" {model.assumed()}." in WORDS
 
 
 @pytest.mark.long
@@ -107,9 +107,7 @@ def test_every_number_has_a_page_a_measurement_or_is_called_an_assumption() -> N
         (limits.COLD, "cold deployment: request to result of 3 files", MEASURED),
     ],
 )
-def test_what_is_measured_is_the_figure_of_the_benchmark(
-    fact: float, figure: str, column: int
-) -> None:
+def test_what_is_measured_is_the_benchmarks_figure(fact: float, figure: str, column: int) -> None:
     [row] = [line for line in FIGURES.splitlines() if line.startswith(f"| {figure}")]
     assert float(row.split("|")[column].split()[0]) == pytest.approx(fact, rel=1e-6)
 

@@ -1,7 +1,9 @@
-"""Messages, help, docstrings and pages are in plain English: no phrase of docs/style.md's table."""
+"""All that people read is in plain English: no phrase of docs/style.md's table."""
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -51,7 +53,8 @@ Texts = Iterator[tuple[int, str]]
 
 
 def of_python(source: str) -> Texts:
-    """Every string with its line, docstrings too; a placeholder is ``{}``."""
+    """Every string and comment with its line, docstrings too; a placeholder is ``{}``."""
+    yield from _comments(source)
     nodes = list(ast.walk(ast.parse(source)))
     formatted = [node for node in nodes if isinstance(node, ast.JoinedStr)]
     for one in formatted:
@@ -61,6 +64,20 @@ def of_python(source: str) -> Texts:
     for node in nodes:
         if isinstance(node, ast.Constant) and id(node) not in inner:
             yield node.lineno, str(node.value)
+
+
+def _comments(source: str) -> Texts:
+    """Every comment of whole lines, joined, and every one beside code."""
+    begins, lines = 0, list[str]()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        if lines and token.start[0] != begins + len(lines):
+            yield begins, " ".join(lines)
+            lines = []
+        begins = begins if lines else token.start[0]
+        lines.append(token.string.lstrip("# "))
+    yield begins, " ".join(lines)
 
 
 def of_java(source: str) -> Texts:

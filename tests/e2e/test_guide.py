@@ -57,7 +57,7 @@ def test_readers_meet_the_documents_of_jobs_as_the_page_says(under_way: str) -> 
 
 def labels(page: str) -> list[list[str]]:
     """The columns of the jobs of a table, and the labels of each job; `status` may have others."""
-    _, log, *shows, _undo = re.findall(r"^```\n\$ .+\n((?:.+\n)+)```$", page, re.M)
+    _, log, *shows = re.findall(r"^```\n\$ .+\n((?:.+\n)+)```$", page, re.M)
     columns = re.split(r"  +", log.splitlines()[0])
     return [columns, *([line.split("  ")[0] for line in show.splitlines()] for show in shows)]
 
@@ -66,4 +66,4 @@ def test_the_screens_are_those_of_the_command(environment: Deployed) -> None:
     with screens.jobs(environment.bucket) as names:
         today = labels(screens.fill(names))
     assert today == labels((GUIDE / "screens.md").read_text())
-    assert len(today) == 3
+    assert len(today) == 2

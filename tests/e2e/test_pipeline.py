@@ -32,23 +32,6 @@ from tests.e2e.conftest import WAIT_SECONDS, Deployed, commit
 from tests.fakes.execution import COMPLETING, call
 from tests.servers import answering, until
 
-
-def test_the_outcome_is_announced_and_the_execution_reads_well(environment: Deployed) -> None:
-    result = commit(environment.bucket, "e2e/announced", 0)
-    machine = environment.client("stepfunctions")
-    until(
-        lambda: machine.describe_execution(executionArn=result.execution)["status"] == "SUCCEEDED"
-    )
-    events = machine.get_execution_history(executionArn=result.execution)["events"]
-    names = [
-        event["stateEnteredEventDetails"]["name"]
-        for event in events
-        if "stateEnteredEventDetails" in event
-    ]
-    assert names[:2] == ["SealJob", "WhereItStands"]
-    assert names[-3:] == ["BeginPublish", "WhatIsLeft", "JobCommitted"]
-
-
 # The outcome event, and the recipes that act on it (docs/events.md)
 
 
@@ -165,9 +148,7 @@ def decided_and_dead(deployed: Deployed, job: Job, task: s3commit.Task) -> str:
     return str(record.execution)
 
 
-def test_i6_one_command_goes_on_with_the_holder_and_those_who_wait_follow(
-    environment: Deployed,
-) -> None:
+def test_i6_one_command_goes_on_and_those_who_wait_follow(environment: Deployed) -> None:
     destination = f"s3://{environment.bucket}/e2e/three-in-the-morning/"
 
     def write(job: Job) -> JobResult:

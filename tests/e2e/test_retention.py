@@ -34,9 +34,7 @@ def kept(s3: Any, bucket: str) -> dict[tuple[str, str], bytes]:
     return found
 
 
-def test_i2_what_was_erased_as_the_page_says_is_nowhere_and_no_undo_brings_it_back(
-    environment: Deployed,
-) -> None:
+def test_i2_what_was_erased_as_the_page_says_comes_never_back(environment: Deployed) -> None:
     s3, bucket, name = environment.client("s3"), environment.bucket, f"erasure-{uuid.uuid4().hex}"
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     table = f"s3://{bucket}/{name}/"

@@ -71,9 +71,7 @@ def write(
 
 
 @pytest.mark.parametrize("rounds", [12, pytest.param(200, marks=pytest.mark.long)])
-def test_i2_i6_what_is_there_is_what_the_jobs_that_stand_have_written(
-    environment: Deployed, rounds: int
-) -> None:
+def test_i2_i6_the_jobs_that_stand_are_there(environment: Deployed, rounds: int) -> None:
     s3, bucket, prefix = environment.client("s3"), environment.bucket, f"e2e/undo-{rounds}/"
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     table, rng = f"s3://{bucket}/{prefix}", random.Random(rounds)

@@ -125,7 +125,7 @@ def walk_execution(
             ports.clock.sleep(ticket.pause) if pause is None else pause()
             name = routes.WAITS[name]
         try:
-            ticket, name = yield from _attempt(ports, name, ticket, complete, goes_on=not alone)
+            ticket, name = yield from attempt(ports, name, ticket, complete, goes_on=not alone)
         except LostRaceError:
             yield SUPERSEDED
             return
@@ -138,7 +138,7 @@ def walk_execution(
             name = "AbortJob"
 
 
-def _attempt(
+def attempt(
     ports: Ports, name: str, ticket: Ticket, complete: CompleteUnits, *, goes_on: bool
 ) -> Generator[str, None, tuple[Ticket, str]]:
     if name in COMPLETING:
@@ -146,7 +146,7 @@ def _attempt(
     for attempt in range(RETRIES):
         try:
             if name in COMPLETING:
-                return _complete_uploads(ports, ticket, complete), routes.COUNTED
+                return complete_uploads(ports, ticket, complete), routes.COUNTED
             with retrying_if_twin_won(ticket):
                 steps = steps_of(name)
                 after = yield from walk_call(ports, name, ticket, steps, goes_on=goes_on)
@@ -157,7 +157,7 @@ def _attempt(
     raise AssertionError("unreachable")
 
 
-def _complete_uploads(ports: Ports, ticket: Ticket, complete: CompleteUnits) -> Ticket:
+def complete_uploads(ports: Ports, ticket: Ticket, complete: CompleteUnits) -> Ticket:
     """The states that complete uploads, of those units that the ticket has or of all."""
     try:
         units = [*ticket.few]

@@ -61,10 +61,28 @@ class MemoryLedger(Ledger):
     def lose(self) -> None:
         """An empty table in its place, under everybody who uses it."""
         with self._lock:
-            kept: list[Any] = [*self._parts(), self._attempts, self._unlisted]
+            kept: list[Any] = [*self.parts(), self._attempts, self._unlisted]
             for one in kept:
                 one.clear()
             self._table = f"table-{next(self._tables)}"
+
+    @property
+    def records(self) -> list[JobRecord]:
+        """Those of all jobs."""
+        with self._lock:
+            return list(self._jobs.values())
+
+    def expire(self, *refs: str) -> None:
+        """The time to live of these jobs' items is over, or of all that there are."""
+        with self._lock:
+            for ref in refs or tuple(self._jobs):
+                self._jobs.pop(ref, None)
+                self._attempts.pop(ref, None)
+
+    def write(self, ref: str, record: JobRecord) -> None:
+        """Have this record at the ref, whatever the protocol says."""
+        with self._lock:
+            self._jobs[ref] = record
 
     @property
     def holders(self) -> set[str]:
@@ -83,10 +101,11 @@ class MemoryLedger(Ledger):
         """What the table had earlier, in a new one, under everybody who uses it."""
         with self._lock:
             self.lose()
-            for mine, theirs in zip(self._parts(), earlier._parts(), strict=True):
+            for mine, theirs in zip(self.parts(), earlier.parts(), strict=True):
                 mine.update(theirs)
 
-    def _parts(self) -> list[dict[Any, Any]]:
+    def parts(self) -> list[dict[Any, Any]]:
+        """The records; locks, keys, appends, turns; what is known of S3. Not copies."""
         parts = [self._jobs, self._locks, self._keys, self._appends, self._turns, self._healing]
         return cast("list[dict[Any, Any]]", parts)
 

@@ -60,7 +60,7 @@ class MemoryObjectStore:
     ) -> None:
         self._buckets = {name: Bucket(versioned) for name in buckets}
         self.clock = clock or ManualClock()
-        self._least_part = min_part_bytes
+        self.least_part = min_part_bytes
         self._repeats_complete = repeats_complete
         self._opaque = opaque
         self._serial = itertools.count(1)
@@ -221,7 +221,7 @@ class MemoryObjectStore:
         with self._lock:
             for one in self.bucket(bucket).objects.get(source.key, []):
                 if (one.version_id or "null") == source.version_id and one.body is not None:
-                    if source.stop is not None and len(one.body) <= self._least_part:
+                    if source.stop is not None and len(one.body) <= self.least_part:
                         raise InvalidInputError("a range of what is no larger than a part")
                     body = one.body[source.start : source.stop]
                     return self.upload_part(bucket, key, upload_id, number, body)
@@ -250,7 +250,7 @@ class MemoryObjectStore:
             upload = self._upload(bucket, key, upload_id)
             if upload.key_of == FOREIGN:
                 refuse_key(key, FOREIGN)
-            parts = upload.chosen(etags, length, least=self._least_part)
+            parts = upload.chosen(etags, length, least=self.least_part)
             self._check_condition(holder, bucket, key, if_absent, None)
             version = Version(
                 self._new_version_id(holder),

@@ -109,9 +109,7 @@ def test_a_writer_needs_boto3_alone(installed: Installed, lake: Lake) -> None:
     assert (told, len(lake.visible())) == ("1 file\n", 1)
 
 
-def test_a_spark_job_needs_pyarrow_beside_the_clusters_spark(
-    installed: Installed, lake: Lake
-) -> None:
+def test_a_spark_job_needs_pyarrow_beside_spark(installed: Installed, lake: Lake) -> None:
     code = IMPORT.format(names=modules_of("spark"))
     machine = installed("spark", beside=("pyspark",))
     assert does(machine, code + SPARK.format(uri=f"s3://{lake.bucket}/t/")) == "3 rows\n"

@@ -96,9 +96,7 @@ def laptop(commands: Path, home: Path) -> Iterator[dict[str, str]]:
     assert f"running at {ready['endpoint']}, bucket s3://{ready['bucket']}/" in told.read_text()
 
 
-def test_the_wheel_alone_runs_the_pipeline_and_commits_a_job(
-    laptop: dict[str, str], home: Path
-) -> None:
+def test_the_wheel_alone_runs_and_commits_a_job(laptop: dict[str, str], home: Path) -> None:
     script = 'eval "$(s3commit local env)" && python -c "$TRIAL" && s3commit status --all'
     done = ran("/bin/sh", "-c", script, cwd=home, env=laptop)
     assert done.returncode == 0, done.stderr
@@ -111,9 +109,7 @@ def only_pom(folder: Path) -> str:
     return pom.read_text()
 
 
-def test_the_jar_comes_from_a_repository_by_its_coordinates(
-    dist: Path, laptop: dict[str, str], home: Path
-) -> None:
+def test_the_jar_comes_by_its_coordinates(dist: Path, laptop: dict[str, str], home: Path) -> None:
     repository = home / "repository"
     for scala in ("2.12", "2.13"):
         folder = repository / "io" / "s3commit" / f"s3commit-spark_{scala}" / __version__
@@ -145,9 +141,7 @@ def test_the_jar_comes_from_a_repository_by_its_coordinates(
     assert "COMMITTED" in done.stdout
 
 
-def test_the_app_has_all_that_cdk_deploy_needs(
-    dist: Path, commands: Path, home: Path, tmp_path: Path
-) -> None:
+def test_the_app_has_all_for_cdk(dist: Path, commands: Path, home: Path, tmp_path: Path) -> None:
     """Its stacks, and their functions with all that they import."""
     app = tmp_path / "app"
     archive = dist / f"s3commit-app-{__version__}.zip"

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 
 from bench.cold import LAMBDAS, environment
+from s3commit.aws import clients, wiring
 from s3commit.core.calls.routes import ENDS, STEPS
 from s3commit.core.documents.job_json import decode_job
 from s3commit.core.documents.pages import UNIT
@@ -86,18 +88,26 @@ def test_a_function_has_its_clients_before_its_first_call(name: str) -> None:
     assert started(name)["clients"] == sorted(expected)
 
 
-def test_a_worker_has_so_many_under_way_and_slows_down_when_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_worker_has_so_many_under_way_and_slows_down(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
+    made = list[Any]()
+
+    def make_client(**how: Any) -> Any:
+        made.append(clients.make_client(**how))
+        return made[-1]
+
+    monkeypatch.setattr(wiring, "make_client", make_client)
+    for name in ("complete", "end"):
+        monkeypatch.delitem(sys.modules, f"lambdas.{name}", raising=False)
     worker = importlib.import_module("lambdas.complete").ports
-    assert worker.parallel._workers == COMPLETE_WORKERS
-    config = worker.store._client.meta.config
+    together = Barrier(COMPLETE_WORKERS)
+    assert len(list(worker.parallel(lambda _: together.wait(10), range(COMPLETE_WORKERS)))) > 1
+    importlib.import_module("lambdas.end")
+    config, other = (client.meta.config for client in made)
     assert config.retries["mode"] == "adaptive"
     assert config.max_pool_connections == COMPLETE_WORKERS
-    other = importlib.import_module("lambdas.end").ports
-    assert other.store._client.meta.config.retries["mode"] == "standard"
+    assert other.retries["mode"] == "standard"
 
 
 RELEASE: dict[str, Any] = json.loads(

@@ -118,9 +118,7 @@ def test_i12_no_execution_starts_for_a_key_that_is_guessed(
 
 
 @pytest.mark.parametrize("announce", [message, brought])
-def test_i12_what_another_bucket_announces_is_ignored(
-    world: World, call: Call, announce: Announce
-) -> None:
+def test_i12_another_bucket_is_ignored(world: World, call: Call, announce: Announce) -> None:
     """Whoever owns a bucket of the account may send its events here."""
     attempt = world.attempt(DIRECTORY, "t0")
     record = announce("m0", DIRECTORY.prefix + attempt.manifest)
@@ -144,9 +142,7 @@ def test_i12_what_is_announced_outside_the_prefixes_is_not_read(
     assert (bool(world.plan.calls), bool(refusals())) == (is_served, is_served)
 
 
-def test_one_bad_message_does_not_fail_its_neighbours(
-    world: World, call: Call, refusals: Refusals
-) -> None:
+def test_one_bad_message_fails_no_other(world: World, call: Call, refusals: Refusals) -> None:
     attempt = world.attempt(DIRECTORY, "t0")
     garbage = DIRECTORY.manifest("t1", "a0")
     world.store.put(BUCKET, garbage, b"garbage")
@@ -224,9 +220,7 @@ def test_i12_who_has_documents_refused_is_seen_and_costs_one_metric(
 
 
 @pytest.mark.parametrize("verb", ["get", "record_attempt"])
-def test_a_store_or_a_ledger_that_fails_fails_one_message_and_nothing_is_lost(
-    verb: str, world: World, call: Call
-) -> None:
+def test_a_failure_fails_one_message_and_loses_none(verb: str, world: World, call: Call) -> None:
     attempts = [world.attempt(DIRECTORY, f"t{number}") for number in range(2)]
     event = {"Records": [message(a.task_id, DIRECTORY.prefix + a.manifest) for a in attempts]}
     world.plan.fail(verb, TransientError("503"))
@@ -286,18 +280,14 @@ def test_a_request_starts_the_job_once(prefix: str, machine: MemoryExecutions, c
     assert machine.started == {directory.ref: directory}
 
 
-def test_i12_a_request_where_no_job_may_be_is_counted_and_others_files_are_not(
-    call: Call, refusals: Refusals
-) -> None:
+def test_i12_a_request_where_no_job_may_be_is_counted(call: Call, refusals: Refusals) -> None:
     nested = f"sales/__magic_job-{DIRECTORY.job_id}/x/__magic_job-{DIRECTORY.job_id}/_request.json"
     event = {"Records": [message("one", nested), message("two", "app/2026/_request.json")]}
     assert failed(call("dispatch", event)) == []
     assert refusals() == [("sales/", "BAD_PATH")]
 
 
-def test_i12_an_id_at_several_directories_starts_an_execution_for_each(
-    machine: MemoryExecutions, call: Call
-) -> None:
+def test_i12_an_id_at_several_places_starts_several(machine: MemoryExecutions, call: Call) -> None:
     directories = [DIRECTORY, job_directory(prefix="evil/"), job_directory(prefix="sales/2026/")]
     call("dispatch", {"Records": [message("one", *[one.request for one in directories])]})
     assert list(machine.started.values()) == directories
@@ -305,8 +295,6 @@ def test_i12_an_id_at_several_directories_starts_an_execution_for_each(
         assert re.fullmatch(rf"{DIRECTORY.job_id}-[0-9a-f]{{32}}", name)
 
 
-def test_a_start_that_fails_is_redelivered(
-    world: World, machine: MemoryExecutions, call: Call
-) -> None:
+def test_a_failed_start_is_redelivered(world: World, machine: MemoryExecutions, call: Call) -> None:
     world.plan.fail("start", TransientError("throttled"))
     assert failed(call("dispatch", {"Records": [message("one", DIRECTORY.request)]})) == ["one"]

@@ -64,9 +64,7 @@ def test_a_plan_that_the_machine_could_not_read_fails_the_execution(
     assert "see the cause of CompleteUploads" in said["reason"]
 
 
-def test_i2_a_swallowed_failure_of_a_worker_can_not_pass_for_success(
-    world: World, call: Call
-) -> None:
+def test_i2_a_workers_swallowed_failure_is_no_success(world: World, call: Call) -> None:
     world.request(DIRECTORY, world.attempt(DIRECTORY, "t0"))
     ticket = decided(call) | {"completed": [None]}
     with pytest.raises(InvalidInputError):
@@ -148,9 +146,7 @@ def test_a_step_that_runs_twice_at_once_is_worth_another_try(world: World, call:
 @pytest.mark.parametrize(
     "changes", [{"jobId": "another"}, {"directory": "sales/"}, {"bucket": 7}, {"generation": -1}]
 )
-def test_a_ticket_that_contradicts_itself_is_refused(
-    world: World, call: Call, changes: dict[str, Any]
-) -> None:
+def test_a_ticket_with_contradictions(world: World, call: Call, changes: dict[str, Any]) -> None:
     with pytest.raises(S3CommitError):
         step(call, "decide", "SealJob", execution_input(DIRECTORY) | changes)
     assert world.ledger.job(DIRECTORY.ref) is None
@@ -248,9 +244,7 @@ def test_a_commit_below_a_listed_prefix_is_counted_for_it(
     assert sorted(metric["Dimensions"][0]) == ["service", env.DIMENSION_TABLE]
 
 
-def test_i5_the_deciding_function_asks_of_its_store_whether_it_judges_etags(
-    module: Module, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_i5_who_decides_asks_its_store(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once in a process: by what its module makes of the environment."""
     module("decide")
     monkeypatch.delitem(sys.modules, "lambdas.decide")

@@ -63,9 +63,7 @@ def test_a_sweep_reports_what_it_did_as_answer_log_and_metrics(
     assert metrics == {"JobsAbandoned"}
 
 
-def test_a_sweep_that_can_not_read_the_index_fails_after_it_has_done_the_rest(
-    world: World, abandoned: JobDirectory, sweep: Sweep
-) -> None:
+def test_a_sweep_without_index_fails(world: World, abandoned: JobDirectory, sweep: Sweep) -> None:
     world.plan.fail("jobs_in", TransientError("throttled"))
     with pytest.raises(TransientError, match="could not read"):
         sweep()
@@ -81,9 +79,7 @@ def test_a_sweep_fails_after_its_work_if_the_bucket_announces_nothing_to_us(
     assert world.store.head("lake", abandoned.request) is not None
 
 
-def test_a_sweep_fails_after_its_work_if_an_empty_ledger_found_a_record_that_cannot_be_read(
-    world: World, sweep: Sweep
-) -> None:
+def test_a_sweep_fails_after_its_work_if_a_record_is_unread(world: World, sweep: Sweep) -> None:
     unread, directory = job_directory(OTHER_JOB, "other/").decision, job_directory()
     world.store.put("lake", unread, b"")
     world.heal()

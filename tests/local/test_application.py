@@ -29,24 +29,28 @@ LocalRuntime(Path(sys.argv[1])).__enter__()
 os.kill(os.getpid(), 9)
 """
 
-BESIDE = """
-import tempfile
-from s3commit.local import runtime as module
-
+BESIDE = f"""
+import subprocess, tempfile
+another = [sys.executable, "-c", {RUNTIME + START!r}, sys.argv[1]]
 with LocalRuntime(Path(sys.argv[1])):
-    module._remove_dead()  # as another runtime does
+    subprocess.run(another, check=True, stdout=subprocess.DEVNULL)
     print(len(list(Path(tempfile.gettempdir()).glob("s3commit-local-*"))))
 """
 
 COMMIT = """
 from s3commit.aws.function_logs import read_logs
+from s3commit.core.model.errors import JobFailedError
 
 with LocalRuntime(Path(sys.argv[1])) as runtime:
-    result = commit(runtime, "a b+c/ü=1%2F")
+    result = commit(runtime, "sales/a b+c/ü=1%2F")
     lines, complete = read_logs(runtime.client("logs"), "S3CommitPipeline-", result.job_id, 0)
     items = runtime.client("dynamodb").scan(TableName=runtime.table)["Items"]
     (by,) = [one["requested_by"]["S"] for one in items if one["pk"]["S"].startswith("JOB#")]
     print(result.outcome, "SealJob" in {line["step"] for line in lines}, complete, by)
+    try:
+        commit(runtime, "sales-2")
+    except JobFailedError as error:
+        print(error.code)
 """
 
 
@@ -68,39 +72,20 @@ def test_every_parameter_of_a_deployment_gives_a_template_that_runs() -> None:
 def test_a_job_is_committed_whose_events_eventbridge_brings() -> None:
     """With names that a notification would encode; the writer finds the pipeline first.
 
-    What the functions log of it is found by its id, and the ledger knows who requested it.
+    What the functions log of it is found by its id, and the ledger knows who requested it. One
+    outside the prefixes is refused; nobody enforces rights here.
     """
-    said = run(COMMIT, synthesize(events="eventbridge").directory)
-    assert said == "COMMITTED True True 123456789012\n"
+    said = run(COMMIT, synthesize(events="eventbridge", prefixes="sales/").directory)
+    assert said == "COMMITTED True True 123456789012\nOUTSIDE_PREFIXES\n"
 
 
-def test_what_a_killed_runtime_leaves_the_next_one_removes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_killed_runtime_leaves_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assembly = synthesize().directory
     killed = ran(sys.executable, "-c", RUNTIME + KILLED, assembly, env=environment())
     assert (killed.returncode, len(list(tmp_path.glob("s3commit-local-*")))) == (-9, 1)
     assert run(BESIDE, assembly) == "1\n", "its own"
     assert list(tmp_path.glob("s3commit-local-*")) == []
-
-
-NARROWED = """
-from s3commit.core.model.errors import JobFailedError
-
-with LocalRuntime(Path(sys.argv[1])) as runtime:
-    print(commit(runtime, "sales/eu").outcome)
-    try:
-        commit(runtime, "sales-2")
-    except JobFailedError as error:
-        print(error.code)
-"""
-
-
-def test_a_job_outside_the_prefixes_is_refused() -> None:
-    """Nobody enforces rights here."""
-    deployment = synthesize(prefixes="sales/")
-    assert run(NARROWED, deployment.directory) == "COMMITTED\nOUTSIDE_PREFIXES\n"
 
 
 def test_an_imported_bucket_is_refused_in_one_line() -> None:

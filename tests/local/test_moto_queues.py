@@ -56,9 +56,7 @@ def test_the_function_runs_in_a_thread_of_the_poller_not_of_the_sender(local: Lo
     assert local.calls.threads[id(outcome)].startswith("poll-")
 
 
-def test_only_the_reported_message_comes_again_and_ends_in_the_dead_letter_queue(
-    local: Local,
-) -> None:
+def test_only_the_reported_message_comes_again_and_becomes_a_dead_letter(local: Local) -> None:
     mark = uuid.uuid4().hex
     local.send(m=mark, fail=True)
     local.send(m=mark, good=True)
@@ -186,20 +184,13 @@ def test_a_rule_of_a_schedule_matches_no_event(local: Local) -> None:
     assert called_by_the_rule(local) == before
 
 
-def test_an_hourly_rule_fires_each_hour_and_missed_times_are_not_made_up_for(
-    local: Local, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock, fired = FakeClock(), list[Any]()
+def test_an_hourly_rule_fires_each_hour(local: Local) -> None:
+    """Missed times are not made up for."""
+    clock = FakeClock()
     ticker = Ticker(clock.now)  # the runtime's own has a clock that stands still
-    before, fire = called_by_the_rule(local), ticker._fire
-
-    def count(targets: Any) -> None:
-        fired.append(targets)
-        fire(targets)
-
-    monkeypatch.setattr(ticker, "_fire", count)
-    for minutes, times in ((0, 0), (59, 0), (2, 1), (0, 1), (600, 2), (0, 2)):
+    before = called_by_the_rule(local)
+    for minutes, times in ((0, 0), (59, 0), (2, 1), (0, 1), (600, 2), (0, 2), (60, 3)):
         clock.moment += timedelta(minutes=minutes)
         ticker.look()
-        assert len(fired) == times
-    local.calls.wait_until(lambda: called_by_the_rule(local) == before + 2)
+        local.calls.wait_until(lambda: called_by_the_rule(local) >= before + times)  # noqa: B023
+        assert called_by_the_rule(local) == before + times

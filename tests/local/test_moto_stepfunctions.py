@@ -45,9 +45,7 @@ def test_a_name_is_started_once(local: Local) -> None:
     assert [e["name"] for e in listed["executions"]].count(name) == 1
 
 
-def test_an_execution_can_be_stopped_as_soon_as_it_is_started(
-    local: Local, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_execution_can_be_stopped_at_once(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 
     parsed = threading.Event()
@@ -67,9 +65,7 @@ def test_an_execution_can_be_stopped_as_soon_as_it_is_started(
     assert local.ended(arn)["status"] == "ABORTED"
 
 
-def test_i2_the_deployed_map_fails_with_its_unit_and_leads_on_where_its_dataset_is_gone_here(
-    local: Local, key: str
-) -> None:
+def test_i2_the_deployed_map_fails_with_its_unit_or_leads_on(local: Local, key: str) -> None:
     """With standard children; with express ones `make contract` runs it: test_executions.py."""
     made = local.machines.create_state_machine(
         name=f"map-{uuid.uuid4().hex}",
@@ -177,9 +173,7 @@ def transact(local: Local, key: str, token: str) -> None:
     local.dynamodb.transact_write_items(ClientRequestToken=token, TransactItems=[{"Put": put}])
 
 
-def test_a_transaction_repeated_with_its_token_succeeds_and_changes_nothing(
-    local: Local, key: str
-) -> None:
+def test_a_transaction_repeated_with_its_token_is_one(local: Local, key: str) -> None:
     transact(local, key, "t1" + key[2:30])
     local.dynamodb.update_item(
         TableName=local.runtime.table,

@@ -78,15 +78,10 @@ def is_gone(pid: int) -> bool:
     return True
 
 
-def test_its_workers_end_when_it_is_killed(program: subprocess.Popen[str]) -> None:
-    worker = invoke(ready(program))
-    program.kill()
-    program.wait()
-    until(lambda: is_gone(worker), "its end")
-
-
-def test_it_is_found_while_it_runs(program: subprocess.Popen[str], tmp_path: Path) -> None:
+def test_it_is_found_until_it_ends(program: subprocess.Popen[str], tmp_path: Path) -> None:
+    """Even if it is killed."""
     deployed = ready(program)
+    worker = invoke(deployed)
     found = read_running(tmp_path)
     assert found["AWS_ENDPOINT_URL"] == deployed.endpoint
     assert (found["S3COMMIT_TABLE"], found["BUCKET"]) == (deployed.table, "my-bucket")
@@ -95,11 +90,12 @@ def test_it_is_found_while_it_runs(program: subprocess.Popen[str], tmp_path: Pat
     assert versioning["Status"] == "Enabled"  # as it was asked to
     program.kill()
     program.wait(30)
+    until(lambda: is_gone(worker), "its end")
     # Its workers have inherited the lock, and end a moment later.
     until(lambda: is_forgotten(tmp_path), "that none is found")
 
 
-def test_its_page_asks_it_and_ends_with_it(program: subprocess.Popen[str]) -> None:
+def test_its_page_asks_it_and_no_call_holds_up_its_end(program: subprocess.Popen[str]) -> None:
     deployed = ready(program)
     assert program.stderr is not None
     address = next(line for line in program.stderr if "browser" in line).split(": ")[-1].strip()
@@ -111,13 +107,6 @@ def test_its_page_asks_it_and_ends_with_it(program: subprocess.Popen[str]) -> No
     assert ": check the ID and the destination" in told.value.read().decode()
     with pytest.raises(HTTPError, match="403"):
         urlopen(address.partition("?")[0], timeout=30)
-    program.send_signal(signal.SIGINT)
-    program.communicate(timeout=30)
-    assert program.returncode == 0
-
-
-def test_a_call_that_runs_does_not_hold_up_the_end(program: subprocess.Popen[str]) -> None:
-    deployed = ready(program)
     worker = invoke(deployed)
     event = '{"do":"sleep","seconds":50}'
     machines = deployed.client("stepfunctions")
@@ -130,16 +119,13 @@ def test_a_call_that_runs_does_not_hold_up_the_end(program: subprocess.Popen[str
     until(lambda: is_gone(worker), "its end")
 
 
-def test_two_at_a_time_in_one_process_are_refused(local: Local, assembly: Path) -> None:
+def test_two_at_a_time_or_on_one_port_are_refused(local: Local, assembly: Path) -> None:
     with (
         pytest.raises(LocalRuntimeError, match="running in this process already"),
         LocalRuntime(assembly),
     ):
         pass
     assert json.loads(local.runtime.ready_line())["table"] == local.runtime.table
-
-
-def test_a_port_that_is_taken_is_said_in_one_line(local: Local) -> None:
     port = int(local.runtime.endpoint.rsplit(":", 1)[1])
     with pytest.raises(LocalRuntimeError, match=f"^port {port} can't be used: Address already in"):
         Endpoint(port)
@@ -148,9 +134,7 @@ def test_a_port_that_is_taken_is_said_in_one_line(local: Local) -> None:
 # Functions run in workers of their own, as Lambda runs them
 
 
-def test_a_worker_has_the_environment_of_its_function_and_none_of_ours(
-    local: Local, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_has_its_own_environment(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "somebody")
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     local.invoke("Slow", {"do": "exit", "status": 1})  # a new worker follows
@@ -194,9 +178,7 @@ def test_a_module_that_does_not_import_is_the_error_of_the_call(local: Local) ->
     assert answer["Result"]["errorMessage"] == "broken on import"
 
 
-def test_errors_of_a_function_go_to_stderr(
-    local: Local, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_functions_errors_go_to_stderr(local: Local, capsys: pytest.CaptureFixture[str]) -> None:
     local.invoke("Probe", {"do": "log"})
     local.invoke("Probe", {"do": "echo"})
     shown = capsys.readouterr().err

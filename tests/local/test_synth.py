@@ -31,9 +31,7 @@ def runs(project: Path) -> int:
     return len((project / "runs.log").read_text())
 
 
-def test_a_second_time_nothing_is_made_unless_a_source_or_a_parameter_has_changed(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_made_anew_after_a_change(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = project / "out"
     assert synthesize(project, out) == out
     synthesize(project, out)
@@ -54,9 +52,7 @@ def test_of_two_at_a_time_one_makes_it_and_the_other_waits(project: Path) -> Non
     assert runs(project) == 1
 
 
-def test_outside_a_checkout_the_packed_assembly_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_checkout_the_packed_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(synth, "SHIPPED", tmp_path / "app.zip")
     with pytest.raises(LocalRuntimeError, match="built without `make wheel`"):
         assembly_for(tmp_path)
@@ -66,9 +62,7 @@ def test_outside_a_checkout_the_packed_assembly_is_used(
     assert (assembly_for(tmp_path) / "asset.1" / "decide.py").read_text() == "x = 1"
 
 
-def test_an_app_that_fails_is_said_in_one_line(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_app_that_fails_is_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "app.py").write_text("import sys; print('some detail'); sys.exit('no stack today')")
     with pytest.raises(LocalRuntimeError, match=r"app\.py failed \(exit 1\): no stack today"):
         synthesize(project, project / "out")

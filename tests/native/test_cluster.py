@@ -102,9 +102,8 @@ def test_i3_i4_speculation_counts_one_attempt_and_leaks_nothing(
     assert sorted(row.id for row in spark.read.parquet(uri(place)).collect()) == list(range(1000))
 
 
-def test_what_a_task_sends_can_be_serialized_by_kryo(
-    tiny: TinyPipeline, place: Place, tmp_path: Path
-) -> None:
+@pytest.mark.long
+def test_a_task_can_be_serialized_by_kryo(tiny: TinyPipeline, place: Place, tmp_path: Path) -> None:
     """Registered classes alone."""
     drive(
         tiny,

@@ -115,9 +115,7 @@ def test_i4_an_upload_that_is_aborted_already_is_nothing_to_warn_of(
     assert ids(spark, place) == WHOLE
 
 
-def test_an_abort_that_was_requested_first_stands(
-    spark: SparkSession, tiny: TinyPipeline, place: Place
-) -> None:
+def test_the_first_abort_stands(spark: SparkSession, tiny: TinyPipeline, place: Place) -> None:
     def abort_first(partition: int, attempt: int) -> None:
         if partition == 1:
             time.sleep(2)
@@ -154,9 +152,7 @@ def keys(tiny: TinyPipeline, prefix: str) -> list[str]:
     return [one.key for one in tiny.store.list(BUCKET, prefix) if not one.key.endswith("/")]
 
 
-def test_i1_a_table_that_was_refused_can_be_created(
-    spark: SparkSession, tiny: TinyPipeline, place: Place
-) -> None:
+def test_i1_a_refused_table_is_free(spark: SparkSession, tiny: TinyPipeline, place: Place) -> None:
     """As a program does that writes the directory itself, in Spark's own mode `error`."""
     with pytest.raises(FAILURES, match=r"none of its files are visible.*CONDITION_FAILED"):
         spark.range(10).write.option("conditions.minFiles", "9").parquet(uri(place))

@@ -23,7 +23,7 @@ from tests.native.conftest import FAILURES, uri
 from tests.servers import until
 from tests.spark.tiny import BUCKET, Place, TinyPipeline
 
-PATIENCE = 4  # seconds, of both clients
+PATIENCE = 2  # seconds, of both clients
 Mode = Literal["append", "overwrite"]
 CLIENTS = ["jar", "write"]
 HAS_METADATA = s3a.hadoop() >= (3, 3, 5)  # an older S3A can't say when S3 got the first request

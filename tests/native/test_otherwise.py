@@ -19,10 +19,8 @@ SPARKS = "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitPro
 S3AS = f"{CLOUD}.PathOutputCommitProtocol"
 
 
-@pytest.mark.parametrize("with_cloud", [False, True], ids=["S3A alone", "with spark-hadoop-cloud"])
-def test_another_write_has_the_class_that_it_has_without_us(
-    tiny: TinyPipeline, with_cloud: bool
-) -> None:
+@pytest.mark.parametrize("with_cloud", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_another_write_has_its_own_class_beside_us(tiny: TinyPipeline, with_cloud: bool) -> None:
     """In every application, also where our class takes the place of one that it named itself."""
     jars = [*map(str, s3a.jars()), find_jar(), *([str(s3a.cloud())] if with_cloud else [])]
     with environment(tiny):

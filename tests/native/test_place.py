@@ -4,6 +4,8 @@ import re
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -110,62 +112,59 @@ def test_a_place_is_refused_before_the_first_task_or_spark_reads_all_rows(
         assert place.uploads == [], what
 
 
-@pytest.mark.parametrize("column", ["dt", "DT"])
-@pytest.mark.parametrize("by", ["dt", "DT"])
 @pytest.mark.parametrize("there", ["dt", "DT"])
 def test_directories_are_spelled_as_the_keyword_whatever_the_frame_says(
-    rows: DataFrame, place: Place, writer: Writer, tmp_path: Path, column: str, by: str, there: str
+    rows: DataFrame, place: Place, writer: Writer, tmp_path: Path, there: str
 ) -> None:
     """The directories and rows are those that Spark's own writer leaves, or it is refused."""
-    own = str(tmp_path / "t")
-    days = rows.selectExpr("id", f"dt AS {column}").filter("id < 2")
-    how = {"partitionOverwriteMode": "dynamic"}
+    own, how = str(tmp_path / "t"), {"partitionOverwriteMode": "dynamic"}
     rows.select("id", "dt").write.partitionBy(there).parquet(own)
     writer(rows.select("id", "dt"), place, "append", [there])
     place.settle()
-    if by != there:
-        line = refusal(place, lambda: writer(days, place, "overwrite", [by], **how))
-        assert "[OTHER_PARTITIONS]" in line
-        return
-    days.write.mode("overwrite").options(**how).partitionBy(by).parquet(own)
-    writer(days, place, "overwrite", [by], **how)
-    place.settle()
-    found = {one.relative_to(own).parts[0] for one in Path(own).glob("*/*.parquet")}
-    assert {name.split("/")[0] for name in place.data} == found
-    assert rows.sparkSession.read.parquet(uri(place)).count() == 3
+    for column, by in product(("dt", "DT"), repeat=2):
+        days = rows.selectExpr("id", f"dt AS {column}").filter("id < 2")
+        if by != there:
+            line = refusal(place, partial(writer, days, place, "overwrite", [by], **how))
+            assert "[OTHER_PARTITIONS]" in line
+            continue
+        days.write.mode("overwrite").options(**how).partitionBy(by).parquet(own)
+        writer(days, place, "overwrite", [by], **how)
+        place.settle()
+        found = {one.relative_to(own).parts[0] for one in Path(own).glob("*/*.parquet")}
+        assert {name.split("/")[0] for name in place.data} == found
+        assert rows.sparkSession.read.parquet(uri(place)).count() == 3
 
 
-@pytest.mark.parametrize(
-    ("columns", "answer"),
-    [
-        ("id", None),
-        ("id, 1 AS new", None),
-        ("dt AS other", None),
-        ("CAST(id AS INT) AS id", "column id has the type int here and bigint in "),
-        ("dt AS id", "column id has the type string here and bigint in "),
-        ("id AS ID", "column ID is spelled id in "),
-        ("id, named_struct('a', 1.5D) AS s", "column s.a has the type double here and bigint in "),
-        ("id, array(dt) AS l", "column l[] has the type string here and bigint in "),
-        ("id, map(dt, dt) AS m", "column m.value has the type string here and bigint in "),
-    ],
-)
+OTHER_TYPES = {
+    "CAST(id AS INT) AS id": "column id has the type int here and bigint in ",
+    "dt AS id": "column id has the type string here and bigint in ",
+    "id AS ID": "column ID is spelled id in ",
+    "id, named_struct('a', 1.5D) AS s": "column s.a has the type double here and bigint in ",
+    "id, array(dt) AS l": "column l[] has the type string here and bigint in ",
+    "id, map(dt, dt) AS m": "column m.value has the type string here and bigint in ",
+}
+
+
 @pytest.mark.parametrize("by", [[], ["hour"]])
 def test_a_table_whose_newest_file_has_other_types(
-    rows: DataFrame, place: Place, columns: str, answer: str | None, by: list[str]
+    rows: DataFrame, place: Place, by: list[str]
 ) -> None:
     """The jar compares if it is asked to; `write` does so by itself."""
-    first = ["id", "named_struct('a', id) AS s", "array(id) AS l", "map(dt, id) AS m", "hour"]
-    by_jar(rows.selectExpr(*first), place, "append", by)
-    place.settle()
+
+    def append(columns: str, **options: str) -> None:
+        frame = rows.sparkSession.sql(f"SELECT hour, {columns} FROM some_rows")
+        by_jar(frame, place, "append", by, **options)
+        place.settle()
+
     rows.createOrReplaceTempView("some_rows")
-    then = rows.sparkSession.sql(f"SELECT hour, {columns} FROM some_rows")
-    if answer is None:
-        by_jar(then, place, "append", by, checkSchema="true")
-        return
-    line = refusal(place, lambda: by_jar(then, place, "append", by, checkSchema="true"))
-    assert answer in line
-    assert line.endswith("[OTHER_SCHEMA]")
-    by_jar(then, place, "append", by)
+    append("id, named_struct('a', id) AS s, array(id) AS l, map(dt, id) AS m")
+    for columns, answer in OTHER_TYPES.items():
+        line = refusal(place, partial(append, columns, checkSchema="true"))
+        assert answer in line
+        assert line.endswith("[OTHER_SCHEMA]")
+    for columns in ("id", "id, 1 AS new", "dt AS other"):
+        append(columns, checkSchema="true")
+    append("dt AS new")
 
 
 @pytest.mark.parametrize("mode", ["error", "ignore"])
@@ -199,28 +198,18 @@ def test_a_mode_that_wants_no_files_looks_once_more_at_the_decision(
     assert spark.read.parquet(uri(place)).count() == 3
 
 
-def test_of_two_writes_in_sparks_default_mode_at_once_one_is_committed(
-    spark: SparkSession, rows: DataFrame, place: Place
-) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(by_jar, rows, place, "error", []) for _ in range(2)]
-    errors = [error for one in both if (error := one.exception()) is not None]
-    assert [kind(one) in {"PATH_ALREADY_EXISTS", "DESTINATION_NOT_EMPTY"} for one in errors] == [
-        True
-    ]
-    assert spark.read.parquet(uri(place)).count() == 3
-
-
 def test_a_stream_that_is_refused_leaves_a_directory_and_says_so(
     spark: SparkSession, rows: DataFrame, place: Place, tmp_path: Path
 ) -> None:
     rows.select("id").write.json(f"{uri(place)}/source")
     stream = spark.readStream.schema("id BIGINT").json(f"{uri(place)}/source").writeStream
     sink = f"{uri(place)}/sink"
+    says = r"batch_writer.*another path, or delete _spark_metadata/ first.*BAD_OPTIONS"
     with settings(spark, spark__sql__streaming__commitProtocolClass=OURS):
-        query = stream.option("checkpointLocation", str(tmp_path)).start(sink, "parquet")
-        with pytest.raises(FAILURES, match=r"another path, or delete _spark_metadata/ first"):
-            query.awaitTermination()
+        for number, target in enumerate((sink, str(tmp_path / "out"))):
+            log = stream.option("checkpointLocation", str(tmp_path / f"{number}"))
+            with pytest.raises(FAILURES, match=says):
+                log.start(target, "parquet").awaitTermination()
     with pytest.raises(FAILURES) as caught:
         rows.write.mode("append").parquet(sink)
     assert kind(caught.value) == "OTHER_LOG"
@@ -244,28 +233,27 @@ def test_a_new_table_where_former_jobs_left_documents_and_files(
     assert spark.table(f"{db}.t").count() == 1
 
 
-@pytest.mark.parametrize("by", [["dt", "hour"], ["hour"], []])
-@pytest.mark.parametrize("options", [{}, {"partitionOverwriteMode": "dynamic"}])
 def test_files_that_stay_with_other_partition_columns(
-    rows: DataFrame, place: Place, writer: Writer, by: list[str], options: dict[str, str]
+    rows: DataFrame, place: Place, writer: Writer
 ) -> None:
     writer(rows, place, "append", ["dt"])
     place.settle()
-    mode = "overwrite" if options and by else "append"
-    given = options if mode == "overwrite" else {}
-    line = refusal(place, lambda: writer(rows, place, mode, by, **given))
-    assert re.search(
-        r"partitioned by dt, .*by .*check_?[pP]artitions=[fF]alse.*\[OTHER_PARTITIONS\]$", line
-    )
+    dynamic = {"partitionOverwriteMode": "dynamic"}
+    others: list[tuple[str, list[str], dict[str, str]]] = [
+        *(("append", by, {}) for by in (["dt", "hour"], ["hour"], [])),
+        *(("overwrite", by, dynamic) for by in (["dt", "hour"], ["hour"])),
+    ]
+    says = r"partitioned by dt, .*by .*check_?[pP]artitions=[fF]alse.*\[OTHER_PARTITIONS\]$"
+    for mode, by, how in others:
+        assert re.search(says, refusal(place, partial(writer, rows, place, mode, by, **how)))
     writer(rows, place, "append", ["dt"])
     place.put("_metadata", b"x")  # a summary is permitted with them
-    writer(rows, place, mode, by, checkPartitions="false", **given)
-    writer(rows, place, "overwrite", by)
+    for mode, by, how in others:
+        writer(rows, place, mode, by, checkPartitions="false", **how)
+    writer(rows, place, "overwrite", ["hour"])
 
 
-def test_sql_overwrites_no_partition_at_whose_name_an_object_lies(
-    spark: SparkSession, place: Place
-) -> None:
+def test_sql_overwrites_no_partition_named_as_an_object(spark: SparkSession, place: Place) -> None:
     table = f"t_{place.destination.prefix.split('/')[0].replace('-', '_')}"
     spark.sql(
         f"CREATE TABLE {table} (id BIGINT, dt STRING) USING parquet PARTITIONED BY (dt)"

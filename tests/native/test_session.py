@@ -50,9 +50,7 @@ def types(place: Place, bucket: str, prefix: str) -> set[str]:
 
 
 @pytest.mark.usefixtures("beside_sparks_own")
-def test_content_types_are_those_of_files_that_s3a_uploads_in_parts(
-    spark: SparkSession, place: Place
-) -> None:
+def test_content_types_are_those_of_s3as_parts(spark: SparkSession, place: Place) -> None:
     """So of S3A's committers too. S3A's uploads take no other one from a caller."""
     frame = spark.range(0, 9000, 1, 1).selectExpr("id", "repeat(sha2(string(id), 512), 5) as text")
     prefix = place.destination.prefix
@@ -90,9 +88,7 @@ def test_threads_do_not_grow_with_jobs(spark: SparkSession, place: Place) -> Non
 
 
 @pytest.mark.parametrize("client", ["jar", "write"])
-def test_a_cached_read_of_the_path_gives_the_new_rows(
-    spark: SparkSession, place: Place, client: str
-) -> None:
+def test_a_cached_read_gives_the_new_rows(spark: SparkSession, place: Place, client: str) -> None:
     write(spark.range(5), place.uri)
     cached = read(spark, place.uri).cache()
     assert cached.count() == 5
@@ -104,9 +100,7 @@ def test_a_cached_read_of_the_path_gives_the_new_rows(
     assert sorted(row.id for row in read(spark, place.uri).collect()) == [100, 101]
 
 
-def test_a_cached_read_gives_the_rows_that_another_program_has_committed_under_the_key(
-    spark: SparkSession, place: Place
-) -> None:
+def test_a_cached_read_gives_anothers_rows_of_the_key(spark: SparkSession, place: Place) -> None:
     write(spark.range(2), place.uri)
     other = spark.newSession()
     assert read(spark, place.uri).cache().count() == 2
@@ -116,22 +110,19 @@ def test_a_cached_read_gives_the_rows_that_another_program_has_committed_under_t
     assert read(spark, place.uri).count() == 5
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("idempotencyKey", "k"),
-        ("conditions.minFiles", "99"),
-        ("checkPartitions", "false"),
-        ("commitTimeout", "1ms"),
-        ("prefixes", "s3a://elsewhere/"),
-        ("otherwise", "no.such.Class"),
-    ],
-)
-def test_the_settings_of_the_jar_are_none_of_writes(
-    spark: SparkSession, place: Place, name: str, value: str
-) -> None:
+OF_THE_JAR = {
+    "idempotencyKey": "k",
+    "conditions.minFiles": "99",
+    "checkPartitions": "false",
+    "commitTimeout": "1ms",
+    "prefixes": "s3a://elsewhere/",
+    "otherwise": "no.such.Class",
+}
+
+
+def test_the_settings_of_the_jar_are_none_of_writes(spark: SparkSession, place: Place) -> None:
     """The guide says so: `write` has keywords, and goes by them alone."""
-    with settings(spark, **{f"spark.s3commit.{name}": value}):
+    with settings(spark, **{f"spark.s3commit.{name}": one for name, one in OF_THE_JAR.items()}):
         for _ in range(2):
             write(spark.range(3), place.uri, mode="append")
     assert read(spark, place.uri).count() == 6

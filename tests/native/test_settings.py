@@ -7,12 +7,11 @@ from zipfile import ZipFile
 import pytest
 from moto.s3.exceptions import S3AccessDeniedError
 from moto.s3.models import S3Backend
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark.native import NoJarError, configure, find_jar
-from tests.native.conftest import FAILURES, settings, uri
+from tests.native.conftest import FAILURES, settings
 from tests.native.s3a import ROOT, jars
 from tests.spark.tiny import Place
 
@@ -85,14 +84,11 @@ def test_a_setting_of_s3a_with_which_a_job_would_fail(
     assert list(place.tiny.store.list_uploads(bucket, "")) == []
 
 
-def test_a_bucket_without_a_pipeline(spark: SparkSession, place: Place) -> None:
+def test_a_bucket_without_a_pipeline_or_none_at_all(spark: SparkSession, place: Place) -> None:
     bucket = "unheard-" + place.destination.prefix.split("/")[0]
     place.tiny.add_bucket(bucket, notifies=False)
     refused(spark, f"s3a://{bucket}/table", "has no s3commit pipeline.*NO_PIPELINE")
     assert list(place.tiny.store.list(bucket, "")) == []
-
-
-def test_a_bucket_that_does_not_exist(spark: SparkSession) -> None:
     refused(spark, "s3a://nowhere/table", "bucket nowhere does not exist.*NO_BUCKET")
 
 
@@ -112,21 +108,6 @@ def test_a_bucket_whose_notifications_may_not_be_read(
     spark.range(10).write.parquet(f"s3a://{bucket}/table")
     assert asked == [bucket]
     assert spark.read.parquet(f"s3a://{bucket}/table").count() == 10
-
-
-def test_sparks_file_sink_for_streams_is_refused_if_we_are_named(
-    spark: SparkSession, place: Place, tmp_path: Path
-) -> None:
-    ours = "io.s3commit.spark.S3CommitProtocol"
-    spark.range(10).write.json(str(tmp_path / "in"))
-    rows = spark.readStream.schema("id bigint").json(str(tmp_path / "in"))
-    with settings(spark, spark__sql__streaming__commitProtocolClass=ours):
-        for number, target in enumerate((uri(place), str(tmp_path / "out"))):
-            writer = rows.writeStream.format("parquet").trigger(availableNow=True)
-            writer = writer.option("checkpointLocation", str(tmp_path / f"log-{number}"))
-            with pytest.raises(StreamingQueryException, match=r"batch_writer.*BAD_OPTIONS"):
-                writer.start(target).awaitTermination()
-    assert place.data == []
 
 
 @pytest.mark.parametrize(
@@ -151,7 +132,7 @@ def test_a_setting_of_ours_that_can_not_be_is_refused_before_spark_deletes_anyth
     assert spark.read.parquet(target).count() == 10
 
 
-def test_configure_keeps_jars_and_names_prefixes(spark: SparkSession) -> None:
+def test_configure_keeps_jars_and_the_class_that_was_named(spark: SparkSession) -> None:
     builder = SparkSession.Builder().config("spark.jars", "mine.jar")
     for _ in range(2):
         configure(builder, prefixes=["s3a://bucket/t/", "s3://cellar/"], jar="ours.jar")
@@ -162,9 +143,6 @@ def test_configure_keeps_jars_and_names_prefixes(spark: SparkSession) -> None:
     for wrong in ("b/t", "gs://bucket/t/", "s3a://B_d/", "s3a://one/,s3a://two/"):
         with pytest.raises(InvalidInputError, match="give s3a://bucket"):
             configure(SparkSession.Builder(), prefixes=wrong)
-
-
-def test_configure_keeps_the_class_that_was_named(spark: SparkSession) -> None:
     name = "spark.sql.sources.commitProtocolClass"
     builder = SparkSession.Builder().config(name, "some.other.Protocol")
     found = configure(configure(builder, jar="ours.jar"), jar="ours.jar")._options

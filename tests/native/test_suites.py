@@ -105,9 +105,7 @@ def test_only_what_spark_s_own_protocol_passes_is_a_fault(
     assert list(shared(suite, found, control)) == [excused] * (excused is not None)
 
 
-def test_no_suite_runs_in_a_hidden_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_suite_runs_in_a_hidden_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written there is Spark's own to commit."""
     (hidden := tmp_path / ".work").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(hidden))

@@ -27,9 +27,7 @@ def test_i1_to_i6_i9_to_i11_in_every_state_of_a_small_world(name: str) -> None:
         ("replace beside append", "I6: .* no order of the jobs leaves them"),
     ],
 )
-def test_the_explorer_sees_what_is_broken(
-    world: str, found: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_explorer_sees_a_bug(world: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Locks that nobody takes, and appends that are not left alone."""
     monkeypatch.setattr(acquire_destination, "nodes_to_lock", lambda *_args: ())
     monkeypatch.setattr(decide_commit, "bool", lambda _: True, raising=False)

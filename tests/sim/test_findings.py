@@ -17,7 +17,7 @@ from s3commit.core.model.states import JobState
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Sweep
 from tests.core.swept import LIMITS
-from tests.core.world import BUCKET, JOB, OTHER_JOB, REF, World, job_directory
+from tests.core.world import BUCKET, JOB, OTHER_JOB, World, job_directory
 from tests.fakes.executions import MemoryExecutions
 from tests.fakes.faults import FaultPlan
 
@@ -110,7 +110,7 @@ def test_what_the_pipeline_wrote_of_a_job_that_the_ledger_forgot_goes_with_its_d
     world.commit(directory)
     left = directory.index("0" * 64)
     world.store.put(BUCKET, left, b"[]")
-    world.ledger._jobs.pop(REF)
+    world.ledger.expire()
     # Another job's record leads the sweep to the destination.
     other = job_directory(OTHER_JOB)
     world.clock.advance(LIMITS.retention + 3600)
@@ -143,7 +143,7 @@ def test_i3_i4_i8_a_late_manifest_of_a_job_that_the_ledger_forgot_does_not_open_
     world.request(directory, gone)
     world.run(directory)
     assert world.result(directory).outcome is Outcome.ABORTED
-    world.ledger._jobs.clear()  # its item has expired
+    world.ledger.expire()
     late = world.attempt(directory, "t0", "a1")
     world.announce(directory, late)
     assert world.open_uploads() == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.sim.door import _OBSERVED
+from tests.engines.sim.door import OBSERVED
 from tests.engines.sim.faults import KINDS, READS, RESENT
 from tests.engines.sim.ports import LEDGER_VERBS, STORE_VERBS
 from tests.servers import ran
@@ -51,4 +51,4 @@ def test_a_seed_replays_step_by_step() -> None:
 def test_every_write_may_be_sent_twice_and_every_change_of_the_bucket_is_judged() -> None:
     writes = {*STORE_VERBS, *LEDGER_VERBS} - READS
     assert writes - RESENT == {"healing"}  # two requests in one
-    assert writes & {*STORE_VERBS} - _OBSERVED == {"upload_part", "copy_part"}  # nobody sees one
+    assert writes & {*STORE_VERBS} - OBSERVED == {"upload_part", "copy_part"}  # nobody sees one

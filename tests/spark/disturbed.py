@@ -8,6 +8,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
+from s3commit.spark.tasks import SparkJob, TaskMessage
+
 
 def disturbed(frame: DataFrame, disturb: Callable[[int, int], None]) -> DataFrame:
     """``frame`` with ``disturb(partition, attempt)`` called after the first batch of each task.
@@ -44,3 +46,12 @@ def fail_always(partition: int, attempt: int) -> None:
 def kill_first_try(partition: int, attempt: int) -> None:
     if partition == 1 and attempt == 0:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+class LateJob(SparkJob):
+    """The first try of a task fails when its manifest is in S3 and before Spark hears of it."""
+
+    def write(self, batches: Iterator[pa.RecordBatch], partition: int, attempt: int) -> TaskMessage:
+        answer = super().write(batches, partition, attempt)
+        fail_first_try(*task_ids())
+        return answer

@@ -114,9 +114,7 @@ def test_other_readers_see_the_types_that_spark_writes(
     assert ours.equals(own, check_metadata=True)
 
 
-def test_comments_and_metadata_of_columns_are_kept(
-    spark: SparkSession, place: Place, tmp_path: Path
-) -> None:
+def test_metadata_of_columns_are_kept(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     written = spark.range(1).selectExpr("id")
     written = written.withMetadata("id", {"comment": "the row", "unit": 7})
     write(written, place.uri)
@@ -137,9 +135,7 @@ PARTITION_VALUES = ["a/b", "a=b", "50%", "with space", "line\nbreak", "ünï", "
 PARTITION_VALUES += ["{x}[y]^", "#'\"\\", "tab\tend", "%2F", ".hidden", "", "__HIVE", "a.b"]
 
 
-def test_directories_are_named_as_sparks_own_partitionby_names_them(
-    spark: SparkSession, place: Place, tmp_path: Path
-) -> None:
+def test_directories_are_named_as_sparks(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     values = [(n, text) for n, text in enumerate([*PARTITION_VALUES, None])]
     written = spark.createDataFrame(values, "id int, p string").selectExpr("id", "p", "p `a=b/c`")
     written = written.coalesce(1)
@@ -168,9 +164,7 @@ TYPED_PARTITIONS = {
 }
 
 
-def test_typed_partition_values_are_written_as_spark_writes_them(
-    spark: SparkSession, place: Place, tmp_path: Path
-) -> None:
+def test_typed_values_are_as_sparks(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     names = list(TYPED_PARTITIONS)
     written = spark.range(5).selectExpr(
         "id", *(f"{text} as `{name}`" for name, text in TYPED_PARTITIONS.items())
@@ -183,9 +177,7 @@ def test_typed_partition_values_are_written_as_spark_writes_them(
     )
 
 
-def test_each_task_makes_one_file_a_directory_as_spark_does(
-    spark: SparkSession, place: Place, tmp_path: Path
-) -> None:
+def test_a_task_makes_a_file_a_directory(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     frame = spark.range(0, 300, 1, 2).selectExpr("id", "id % 10 k", "id % 3 j")
     frame.write.partitionBy("k", "j").parquet(str(tmp_path / "native"))
     write(frame, place.uri, partition_by=["k", "j"])
@@ -194,9 +186,7 @@ def test_each_task_makes_one_file_a_directory_as_spark_does(
     assert len(ours) == 60
 
 
-def test_rows_that_are_sorted_keep_their_order_within_a_directory(
-    spark: SparkSession, place: Place, tmp_path: Path
-) -> None:
+def test_sorted_rows_keep_their_order(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     frame = spark.range(0, 1000, 1, 1).selectExpr("(id * 7919) % 1000 id", "id % 3 k")
     by_key = frame.sortWithinPartitions("k", "id").withColumn("z", f.lit(1))
     write(by_key, place.uri, partition_by="k")
@@ -233,15 +223,11 @@ def compare(session: SparkSession, place: Place, target: Path, names: list[str],
 
 
 @pytest.mark.parametrize("by", ["", "a.b", "a`b", "(id * 1.5)", "c1"])
-def test_names_that_mean_something_to_a_parser_are_names_of_partition_columns_too(
-    session: SparkSession, place: Place, tmp_path: Path, by: str
-) -> None:
+def test_no_name_is_parsed(session: SparkSession, place: Place, tmp_path: Path, by: str) -> None:
     compare(session, place, tmp_path, [*NAMES, "last"], by)
 
 
-def test_a_column_is_not_taken_for_a_field_of_another(
-    session: SparkSession, place: Place, tmp_path: Path
-) -> None:
+def test_a_column_is_not_a_field(session: SparkSession, place: Place, tmp_path: Path) -> None:
     frame = session.sql("SELECT named_struct('b', 'field') AS a, 'column' AS `a.b`")
     write(frame, place.uri, partition_by=["a.b"])
     [row] = session.read.parquet(place.download(tmp_path / "ours")).collect()

@@ -8,11 +8,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.spark import batches, write
 from s3commit.spark.batches import BYTES, BYTES_KEY, FEWEST, RECORDS, RECORDS_KEY, collect
 from s3commit.writer.transfer import MIB
 from tests.spark.conftest import VERSION, settings
-from tests.spark.tiny import Place
 
 
 def wide(spark: SparkSession, rows: int, size: int) -> DataFrame:
@@ -32,9 +30,7 @@ def sizes(frame: DataFrame) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("rows", "size"), [(5_000, 1_000), (2_500, 20_000), (200, 230_000)])
-def test_a_batch_is_bounded_and_the_session_keeps_its_settings(
-    spark: SparkSession, rows: int, size: int
-) -> None:
+def test_a_batch_is_bounded_on_the_session(spark: SparkSession, rows: int, size: int) -> None:
     found = sizes(wide(spark, rows, size))
     assert sum(count for count, _ in found) == rows
     if VERSION >= (4, 0):
@@ -44,9 +40,11 @@ def test_a_batch_is_bounded_and_the_session_keeps_its_settings(
     assert all(spark.conf.get(key, None) is None for key in (RECORDS_KEY, BYTES_KEY))
 
 
-def test_a_bound_of_the_session_counts(spark: SparkSession) -> None:
+def test_a_sessions_bound_counts_and_too_large_batches_become_smaller(spark: SparkSession) -> None:
     with settings(spark, spark__sql__execution__arrow__maxRecordsPerBatch="100"):
         assert max(count for count, _ in sizes(wide(spark, 1_000, 10))) == 100
+    frame = wide(spark, 25, 10).mapInArrow(too_large_above(FEWEST), "rows long")
+    assert [row.rows for row in collect(frame)] == [FEWEST, FEWEST, 5]
 
 
 def too_large_above(
@@ -59,11 +57,6 @@ def too_large_above(
             yield pa.record_batch({"rows": [batch.num_rows]})
 
     return task
-
-
-def test_batches_that_are_too_large_are_made_smaller(spark: SparkSession) -> None:
-    frame = wide(spark, 25, 10).mapInArrow(too_large_above(FEWEST), "rows long")
-    assert [row.rows for row in collect(frame)] == [FEWEST, FEWEST, 5]
 
 
 def test_rows_too_large_for_any_batch_are_refused_with_the_setting(session: SparkSession) -> None:
@@ -93,10 +86,3 @@ def test_tasks_run_again_for_arrows_errors_alone_and_if_there_is_a_smaller_batch
     ):
         collect(frame)
     assert ("run again" in capsys.readouterr().err) == again
-
-
-def test_a_platform_that_makes_no_clone_of_a_session_writes_all_the_same(
-    spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(batches, "_with", lambda *_: None)
-    assert write(wide(spark, 3, 10), place.uri).rows == 3

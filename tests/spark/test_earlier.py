@@ -78,9 +78,7 @@ class DiedError(BaseException):
     """Stands for the death of a driver."""
 
 
-def test_i11_a_driver_that_died_after_its_request_and_is_run_again_adds_its_rows_once(
-    session: SparkSession, place: Place
-) -> None:
+def test_i11_a_driver_that_died_adds_its_rows_once(session: SparkSession, place: Place) -> None:
     def die(*_: Any) -> None:
         raise DiedError
 
@@ -109,7 +107,7 @@ def test_i11_a_key_whose_files_were_overwritten_stays_spent(
     again = write(frame, place.uri, **said)
     assert (again.job_id, again.already_committed) == (first.job_id, True)
     assert f"job {first.job_id} already committed the data" in capsys.readouterr().err
-    assert all(other.job_id in name for name in place.data)
+    assert {other.job_id in name for name in place.data} == {True}
 
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
@@ -117,9 +115,7 @@ def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.usefixtures("copies")
-def test_all_that_is_visible_or_one_jobs_files_are_read(
-    session: SparkSession, place: Place
-) -> None:
+def test_all_or_one_jobs_files_are_read(session: SparkSession, place: Place) -> None:
     frame = session.range(4).selectExpr("id", "id % 2 k")
     first = write(frame, place.uri, partition_by="k")
     write(frame.where("id = 3"), place.uri, mode="append", partition_by="k")
@@ -132,9 +128,7 @@ def test_all_that_is_visible_or_one_jobs_files_are_read(
 
 
 @pytest.mark.usefixtures("copies")
-def test_names_with_the_characters_of_a_pattern_are_read(
-    session: SparkSession, place: Place
-) -> None:
+def test_names_that_look_like_patterns_are_read(session: SparkSession, place: Place) -> None:
     frame = session.sql("select 1 id, 'a{b},*[c]\\'d' k")
     job = write(frame, place.uri, partition_by="k").job_id
     assert rows(read(session, place.uri, job_id=job)) == rows(frame)

@@ -140,9 +140,7 @@ def test_a_batch_without_rows_makes_no_file(spark: SparkSession, place: Place, w
     place.tidy()
 
 
-def test_i11_a_batch_of_spark_connect_has_the_name_of_its_query(
-    connect: SparkSession, place: Place
-) -> None:
+def test_i11_a_connect_batch_has_its_querys_name(connect: SparkSession, place: Place) -> None:
     write = batch_writer(place.uri, query="numbers")
     write(connect.range(3), 7)
     before = place.data

@@ -317,9 +317,7 @@ def test_the_guide_says_what_readers_give_of_files_that_differ(files: Files) -> 
 
 
 @pytest.mark.parametrize("reader", TO_GET_ALL)
-def test_with_an_argument_each_reader_gives_a_column_that_some_files_lack(
-    files: Files, reader: str
-) -> None:
+def test_with_an_argument_each_reader_fills_columns(files: Files, reader: str) -> None:
     kinds = CASES["a column that one lacks"]
     assert outcome(files, reader, kinds) != "reads"
     assert outcome(files, reader, kinds, **TO_GET_ALL[reader]) == "reads"
@@ -328,9 +326,7 @@ def test_with_an_argument_each_reader_gives_a_column_that_some_files_lack(
 
 
 @pytest.mark.parametrize("first", ["sure", "cast"])
-def test_a_cast_lets_a_structs_fields_be_null_and_no_other(
-    session: SparkSession, place: Place, first: str
-) -> None:
+def test_a_cast_lets_fields_be_null(session: SparkSession, place: Place, first: str) -> None:
     sure = session.range(1).selectExpr("named_struct('a', id) AS c", "array(struct(id)) AS l")
     cast = sure.selectExpr("CAST(c AS STRUCT<a: BIGINT>)", "CAST(l AS ARRAY<STRUCT<id: BIGINT>>)")
     old, other = (sure, cast) if first == "sure" else (cast, sure)
@@ -341,9 +337,7 @@ def test_a_cast_lets_a_structs_fields_be_null_and_no_other(
     assert write(old, place.uri, mode="append").rows == 1
 
 
-def test_write_refuses_another_type_unless_told_otherwise(
-    session: SparkSession, place: Place
-) -> None:
+def test_write_refuses_another_type_by_default(session: SparkSession, place: Place) -> None:
     uri = place.uri
     frame = session.createDataFrame([(1, "a")], "id bigint, dt string")
     other = frame.selectExpr("CAST(id AS string) AS id", "dt")

@@ -145,9 +145,7 @@ def test_times_in_another_form_are_refused_where_there_are_times(
 # On a session.
 
 
-def test_a_session_that_encrypts_is_refused_before_a_file_is_written(
-    session: SparkSession, place: Place
-) -> None:
+def test_a_session_that_encrypts_is_refused(session: SparkSession, place: Place) -> None:
     with (
         set_for_a_while(session, **{"parquet.encryption.footer.key": "k1"}),
         pytest.raises(InvalidInputError, match=r"parquet\.encryption\.footer\.key") as caught,
@@ -260,9 +258,7 @@ def test_types_that_do_not_come_back_are_refused(kind: DataType, path: str) -> N
 
 
 @pytest.mark.parametrize("kind", [NullType(), ArrayType(NullType())])
-def test_void_is_refused_where_spark_does_not_read_it(
-    kind: DataType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_void_is_refused_if_it_is_lost(kind: DataType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pyspark, "__version__", "4.0.1")
     with pytest.raises(InvalidInputError, match=r"Spark 4\.0\.1 cannot read it from parquet"):
         check_schema(schema(("c", kind)), ())
@@ -284,8 +280,6 @@ NO_DIRECTORIES = (ArrayType(INT), schema(("x", INT)), NullType(), DayTimeInterva
         *((schema(("a", INT), ("p", kind)), ("p",), "cast it") for kind in NO_DIRECTORIES),
     ],
 )
-def test_columns_that_make_no_table_are_refused(
-    columns: StructType, partition_by: tuple[str, ...], line: str
-) -> None:
+def test_columns_of_no_table(columns: StructType, partition_by: tuple[str, ...], line: str) -> None:
     with pytest.raises(InvalidInputError, match=line):
         check_schema(columns, partition_by)

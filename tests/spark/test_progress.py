@@ -77,9 +77,7 @@ def test_a_result_is_a_table_in_a_notebook() -> None:
     assert "<th>destination</th><td>s3://lake/&lt;b&gt;/</td>" in result._repr_html_()
 
 
-def test_the_later_of_two_writes_with_one_key_learns_it_from_the_pipeline(
-    session: SparkSession, place: Place
-) -> None:
+def test_the_later_of_two_writes_with_one_key(session: SparkSession, place: Place) -> None:
     """Of two at once: the later one learns of the key when it asks for its commit."""
     write(session.range(3), place.uri, idempotency_key="day-1")
     place.settle()

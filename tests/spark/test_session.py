@@ -32,9 +32,7 @@ def obeyed(*, settings: dict[str, str], **said: Any) -> Options:
         ({"spark.sql.orc.compression.codec": "zlib"}, "snappy"),
     ],
 )
-def test_the_codec_is_the_sessions_unless_the_program_names_one(
-    settings: dict[str, str], codec: str
-) -> None:
+def test_the_codec_is_the_sessions_by_default(settings: dict[str, str], codec: str) -> None:
     assert obeyed(settings=settings).codec == codec
     assert obeyed(settings=settings, compression="gzip").codec == "gzip"
 
@@ -48,9 +46,7 @@ def test_the_codec_is_the_sessions_unless_the_program_names_one(
         ({RECORDS: "10"}, {"max_records_per_file": 0}, 0),
     ],
 )
-def test_records_per_file_are_the_sessions_unless_the_program_says(
-    settings: dict[str, str], said: dict[str, int], limit: int
-) -> None:
+def test_records_per_file(settings: dict[str, str], said: dict[str, int], limit: int) -> None:
     assert obeyed(settings=settings, **said).max_records_per_file == limit
 
 

@@ -64,9 +64,7 @@ def test_the_compaction_page_makes_one_file_of_three(spark: SparkSession, place:
 
 
 @pytest.mark.usefixtures("copies")
-def test_the_examples_of_the_docstrings_run(
-    spark: SparkSession, place: Place, tmp_path: Path
-) -> None:
+def test_the_docstrings_examples_run(spark: SparkSession, place: Place, tmp_path: Path) -> None:
     df = spark.range(3).selectExpr("id", "'2026-11-21' dt")
     df.write.parquet(str(tmp_path / "events"))
     stream = spark.readStream.schema(df.schema).parquet(str(tmp_path / "events"))

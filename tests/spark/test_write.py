@@ -16,11 +16,11 @@ from pyspark.sql import SparkSession
 
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.states import JobState
-from s3commit.spark import CommitResult, WrongPythonError, batch_writer, frame_write, tasks, write
+from s3commit.spark import CommitResult, WrongPythonError, batch_writer, tasks, write
 from tests.native.s3a import ROOT
 from tests.servers import ran
 from tests.spark.conftest import settings
-from tests.spark.disturbed import disturbed, fail_always, fail_first_try, kill_first_try, task_ids
+from tests.spark.disturbed import LateJob, disturbed, fail_always, fail_first_try, kill_first_try
 from tests.spark.tiny import BUCKET, Place
 
 
@@ -47,9 +47,7 @@ def test_the_result_says_what_was_committed(session: SparkSession, place: Place)
     assert place.tidy().state is JobState.COMMITTED
 
 
-def test_the_collection_after_each_task_leaves_out_what_a_worker_has_loaded(
-    session: SparkSession, place: Place
-) -> None:
+def test_a_collection_leaves_out_what_is_loaded(session: SparkSession, place: Place) -> None:
     """With botocore's models it would take longer than to write a small file."""
 
     def frozen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -90,9 +88,7 @@ def test_a_dry_run_runs_no_task_and_writes_nothing(session: SparkSession, place:
     assert place.names == place.uploads == []
 
 
-def test_partitions_are_replaced_alone_by_option_or_session(
-    session: SparkSession, place: Place, tmp_path: Path
-) -> None:
+def test_partitions_alone_are_replaced(session: SparkSession, place: Place, tmp_path: Path) -> None:
     frame = session.range(6).selectExpr("id", "id % 3 k")
     write(frame, place.uri, partition_by=["k"])
     one = frame.where("id = 4")
@@ -113,17 +109,10 @@ def test_what_is_no_dataframe_of_spark_is_refused_in_one_line(place: Place, give
     assert place.names == []
 
 
-def test_a_bucket_without_a_pipeline_is_refused_before_any_task_runs(
-    session: SparkSession, place: Place
-) -> None:
+def test_a_stream_or_no_pipeline_is_refused(session: SparkSession, place: Place) -> None:
     place.tiny.add_bucket("no-pipeline-here", notifies=False)
     with pytest.raises(NotFoundError, match="no-pipeline-here"):
         write(session.range(1), "s3://no-pipeline-here/table/")
-
-
-def test_a_stream_is_refused_with_the_ways_to_write_one(
-    session: SparkSession, place: Place
-) -> None:
     stream = session.readStream.format("rate").load()
     with pytest.raises(InvalidInputError, match="foreachBatch"):
         write(stream, place.uri)
@@ -184,20 +173,7 @@ def test_i2_i3_a_task_that_fails_once_is_counted_once(
 def test_i3_i4_of_two_attempts_that_finish_one_counts(
     session: SparkSession, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    task_of = tasks._task
-
-    def late(job: Any) -> Any:
-        """The first try fails when its manifest is in S3 and before Spark hears of it."""
-        task = task_of(job)
-
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            answers = list(task(batches))
-            fail_first_try(*task_ids())
-            yield from answers
-
-        return run
-
-    monkeypatch.setattr(tasks, "_task", late)
+    monkeypatch.setattr(tasks, "SparkJob", LateJob)
     write(session.range(0, 1000, 1, 2), place.uri, max_records_per_file=50)
     record = place.tidy()
     attempts = {(one.task_id, one.attempt_id) for one in place.tiny.ledger.attempts(record.ref)}
@@ -209,9 +185,7 @@ def test_i3_i4_of_two_attempts_that_finish_one_counts(
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_i1_i4_a_task_that_fails_for_good_leaves_nothing(
-    session: SparkSession, place: Place
-) -> None:
+def test_i1_i4_a_task_that_fails_for_good(session: SparkSession, place: Place) -> None:
     frame = disturbed(session.range(0, 1000, 1, 2), fail_always)
     with pytest.raises(Exception, match="this task always fails"):
         write(frame, place.uri, max_records_per_file=50)
@@ -257,7 +231,7 @@ def test_a_package_that_is_too_old_is_refused(
 ) -> None:
     monkeypatch.setattr(package, "__version__", version)
     with pytest.raises(WrongPythonError, match=says):
-        frame_write._parsed("s3://bucket/t/", {})
+        batch_writer("s3://bucket/t/")
 
 
 PROGRAM = (sys.executable, "-m", "tests.engines.chaos.driver")

@@ -15,7 +15,7 @@ from s3commit.core.model.outcome import Failure
 from stacks.definition import definition
 from stacks.functions import FUNCTIONS
 from tests.core.world import World
-from tests.fakes.execution import _complete_uploads, call, one_by_one
+from tests.fakes.execution import call, complete_uploads, one_by_one
 
 MACHINE: dict[str, Any] = definition(dict.fromkeys(FUNCTIONS, "arn"))
 
@@ -34,7 +34,7 @@ def entered(world: World, directory: JobDirectory) -> list[str]:
         if state["Type"] == "Wait":
             world.clock.advance(ticket.pause)
         elif state.get("Next") == routes.COUNTED:
-            ticket = _complete_uploads(world.ports, ticket, one_by_one)
+            ticket = complete_uploads(world.ports, ticket, one_by_one)
             found += ["CompleteUnit"] * (len(ticket.completed) * (state["Type"] == "Map"))
         elif found[-1] in routes.STEPS:
             carried = json.loads(json.dumps(encode_ticket(ticket)))

@@ -47,13 +47,13 @@ class Server(World):
 
     def __init__(self, recorder: Recorder, table: str) -> None:
         super().__init__()
-        self._recorder = recorder
-        self._real = replace(make_ports(), workers=Workers(of_all=40, of_one=40))
+        self.recorder = recorder
+        self.real = replace(make_ports(), workers=Workers(of_all=40, of_one=40))
         self.client = make_client()
         self.store = S3ObjectStore(self.client)  # type: ignore[assignment]
         self.ledger = DynamoLedger(table)  # type: ignore[assignment]
         self.clock = SystemClock()  # type: ignore[assignment]
-        self._executions = MemoryExecutions()
+        self.executions = MemoryExecutions()
 
     def sweep(self, **limits: int) -> dict[str, Any]:
         """With limits of nothing: whatever is there is old enough."""
@@ -64,16 +64,16 @@ class Server(World):
 
     def call(self, name: str, event: dict[str, Any]) -> dict[str, Any]:
         module = importlib.import_module(f"lambdas.{name}")
-        with pytest.MonkeyPatch.context() as patch, self._recorder.as_function(name):
+        with pytest.MonkeyPatch.context() as patch, self.recorder.as_function(name):
             patch.setattr(ledger_notes, "REMEMBERED", 0.0)
             asks = name in {"decide", "ingest", "sweep"}
-            real = owning(self._real, claims=name != "ingest") if asks else self._real
+            real = owning(self.real, claims=name != "ingest") if asks else self.real
             patch.setattr(module, "ports", real)
             if name == "sweep":
                 patch.setattr(module, "client", self.client)
                 patch.setattr(module, "connect", there)
             if name in {"sweep", "ingest"}:
-                patch.setattr(module, "machine", self._executions)
+                patch.setattr(module, "machine", self.executions)
             answer: dict[str, Any] = module.handler(json.loads(json.dumps(event)), Context())
         return answer
 
@@ -234,9 +234,9 @@ def swept(server: Server, directory: JobDirectory) -> None:
 def brought_back(server: Server, directory: JobDirectory) -> None:
     """What an empty ledger asks, in an event's call, of a committed job that has a key."""
     committed(server, directory)
-    with server._recorder.as_function("ingest"):
-        decided = read_decision(server._real, BUCKET, directory.decision)
-        assert decided is not None and not has_lost_key(server._real.store, decided)
+    with server.recorder.as_function("ingest"):
+        decided = read_decision(server.real, BUCKET, directory.decision)
+        assert decided is not None and not has_lost_key(server.real.store, decided)
 
 
 def abandoned(server: Server) -> JobDirectory:

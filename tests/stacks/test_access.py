@@ -117,15 +117,10 @@ def test_the_state_machine_invokes_its_steps_and_reads_plans(assembly: Assembly)
     assert _rights(assembly.pipeline, role) == STATE_MACHINE
 
 
-def test_the_key_is_used_by_those_that_read_or_write_objects(encrypted: Assembly) -> None:
+def test_the_keys_are_used_by_who_needs_them(encrypted: Assembly, imported: Assembly) -> None:
     reads, writes = {"kms:Decrypt"}, {"kms:Decrypt", "kms:GenerateDataKey"}
     using = dict.fromkeys(("decide", "complete", "end", "sweep"), writes)
     assert _users(encrypted, KEY_ARN) == {**using, "ingest": reads}
-
-
-def test_a_key_that_jobs_name_is_used_by_those_that_read_or_complete_what_they_write(
-    imported: Assembly,
-) -> None:
     for key in JOB_KEYS:
         using = _users(imported, key)
         assert using.pop("complete") == {"kms:Decrypt", "kms:GenerateDataKey"}

@@ -83,9 +83,7 @@ def test_no_other_python_compiles(
     assert runtime_python.__wrapped__() == found
 
 
-def test_who_deploys_without_byte_code_is_warned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_byte_code_one_is_warned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dependencies = layers.dependencies_layer()
     monkeypatch.setattr(pipeline, "dependencies_layer", lambda: dependencies)
     for module in (layers, pipeline):
@@ -98,11 +96,14 @@ def test_who_deploys_without_byte_code_is_warned(
 # The layer of what others have made
 
 
-def test_nothing_in_it_is_for_one_processor() -> None:
+def test_nothing_in_it_is_for_one_processor_and_each_build_is_the_same(tmp_path: Path) -> None:
     files = [path for path in dependencies_layer().rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if path.suffix in {".so", ".pyd", ".dylib"}]
     assert not [path for path in files if path.read_bytes()[:4] == b"\x7fELF"]
+    layer, again = dependencies_layer(), dependencies_layer(build=tmp_path)
+    assert digests(again) == digests(layer)
+    assert [path.name for path in tmp_path.iterdir()] == [layer.name]  # no scratch is left
 
 
 def test_every_pin_is_exact_and_has_a_digest() -> None:
@@ -110,12 +111,6 @@ def test_every_pin_is_exact_and_has_a_digest() -> None:
     assert len(lines) >= 10
     for line in lines:
         assert re.fullmatch(r"[a-z0-9-]+==[0-9a-z.]+ --hash=sha256:[0-9a-f]{64}", line)
-
-
-def test_a_second_build_gives_the_same_bytes(tmp_path: Path) -> None:
-    layer, again = dependencies_layer(), dependencies_layer(build=tmp_path)
-    assert digests(again) == digests(layer)
-    assert [path.name for path in tmp_path.iterdir()] == [layer.name]  # no scratch is left
 
 
 def test_a_digest_that_does_not_match_is_refused(tmp_path: Path) -> None:

@@ -88,9 +88,7 @@ def test_the_first_deployment_and_the_same_again_are_let_through(deployer: Deplo
 
 
 @pytest.mark.parametrize("forgotten", sorted({*GOOD} - {"name", "change"}))
-def test_a_forgotten_parameter_stops_it_until_it_is_named(
-    deployer: Deployer, forgotten: str
-) -> None:
+def test_a_forgotten_parameter_stops_until_it_is_named(deployer: Deployer, forgotten: str) -> None:
     """Any: each may be what protects, and whoever forgets one means no change."""
     deployer.deploy(**WITH.get(forgotten, {}), **{forgotten: GOOD[forgotten][0]})
     with pytest.raises(ConfigError, match=f"{forgotten} was .*, now is not") as stopped:
@@ -100,9 +98,7 @@ def test_a_forgotten_parameter_stops_it_until_it_is_named(
     deployer.again(change=named)
 
 
-def test_a_parameter_of_another_revision_stops_nothing(
-    deployer: Deployer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_revisions_parameter(deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(DeployConfig, "given", {"ofAnother": "value"})
         deployer.deploy()
@@ -206,11 +202,13 @@ def test_make_destroy_asks_before_it_removes(deployer: Deployer, dev: Dev) -> No
     assert done.stderr.splitlines()[-1].startswith(told)
 
 
-def test_nor_is_it_removed_if_its_jobs_can_not_be_seen(deployer: Deployer) -> None:
+def test_of_another_account_nothing_is_compared_or_removed(deployer: Deployer) -> None:
     with pytest.raises(ConfigError, match="no stack S3CommitStorage-nobody in"):
         refuse_to_destroy(deployer.config(name="nobody"), deployer.session, ACCOUNT)
     with pytest.raises(ConfigError, match=f"credentials of {ACCOUNT}, not of 111122223333"):
         refuse_to_destroy(deployer.config(), deployer.session, "111122223333")
+    with pytest.raises(UnknownError, match=f"credentials of {ACCOUNT}, not of 111122223333"):
+        deployer.again("111122223333")
 
 
 def run_app(deployer: Deployer, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -220,28 +218,17 @@ def run_app(deployer: Deployer, **variables: str) -> subprocess.CompletedProcess
     return ran(sys.executable, ROOT / "app.py", env={**os.environ, **aws, **variables})
 
 
-def test_app_py_stops_when_the_cdk_command_gives_it_an_account(deployer: Deployer) -> None:
+def test_app_py_stops_if_an_account_is_given(deployer: Deployer, tmp_path: Path) -> None:
     deployer.deploy(**DEPLOYED)
     done = run_app(deployer)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("s3commit: this would change S3CommitStorage")
-
-
-def test_for_this_machine_nothing_is_compared(deployer: Deployer, tmp_path: Path) -> None:
-    deployer.deploy(**DEPLOYED)
     done = run_app(deployer, **{env.LOCAL: "1", "CDK_OUTDIR": str(tmp_path / "out")})
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "manifest.json").is_file()
 
 
-def test_of_another_account_nothing_is_compared(deployer: Deployer) -> None:
-    with pytest.raises(UnknownError, match=f"credentials of {ACCOUNT}, not of 111122223333"):
-        deployer.again("111122223333")
-
-
-def test_the_pipeline_imports_the_bucket_under_one_name(
-    assembly: Assembly, imported: Assembly
-) -> None:
+def test_the_pipeline_imports_one_name(assembly: Assembly, imported: Assembly) -> None:
     """So CloudFormation, too, refuses another bucket while there is a pipeline."""
     for one, name in ((assembly, env.BUCKET_EXPORT), (imported, f"{env.BUCKET_EXPORT}-dev")):
         assert {"Fn::ImportValue": name} in list(_values(one.pipeline))
@@ -250,9 +237,7 @@ def test_the_pipeline_imports_the_bucket_under_one_name(
         assert ":s3:::" not in json.dumps(one.pipeline), "the bucket, past the import"
 
 
-def test_the_parameters_of_cdk_json_are_those_of_aws_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cdk_jsons_parameters_are_of_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded runtime has no imported bucket."""
     context = {"s3commit:importBucket": "lake", "@aws-cdk/core:x": True}
     (tmp_path / "cdk.json").write_text(json.dumps({"context": context}))

@@ -60,8 +60,8 @@ def test_no_credential_can_reach_a_log() -> None:
 
 def test_functions_run_on_one_architecture(assembly: Assembly, encrypted: Assembly) -> None:
     for each, architecture in ((assembly, "arm64"), (encrypted, "x86_64")):
-        for function in functions(each.pipeline).values():
-            assert function.properties["Architectures"] == [architecture]
+        found = [one.properties["Architectures"] for one in functions(each.pipeline).values()]
+        assert found == [[architecture]] * (len(FUNCTIONS) - 1)  # none tells a catalog
 
 
 @pytest.mark.parametrize(
@@ -236,15 +236,19 @@ def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(
     assert groups == {"Ingest", "Dispatch", "End", "Decide"}
 
 
-def test_the_dashboard_shows_who_waits(assembly: Assembly) -> None:
+def test_the_dashboard_shows_who_waits_and_how_long_jobs_take(assembly: Assembly) -> None:
     """By the line of a step: tests/lambdas/test_steps.py."""
     waiting = f"filter message = '{env.DONE_MESSAGE}' and state = 'SEALED' and {env.PAUSE} > 0"
     assert board_of(assembly).count(waiting) == 2
+    graphs = board_of(assembly).replace('\\"', '"').split('"type":')
+    (times,) = [one for one in graphs if "from request to result" in one]
+    assert times.count(env.REQUEST_TO_RESULT) == 2
+    assert {"p50", "p95"} <= {*re.findall(r'"stat":"(\w+)"', times)}
+    (rate,) = [one for one in graphs if "Completions per second" in one]
+    assert env.FILES_COMPLETED in rate and "/ PERIOD(" in rate
 
 
-def test_a_deployment_counts_and_rings_by_its_own_metrics_alone(
-    assembly: Assembly, imported: Assembly
-) -> None:
+def test_a_deployment_has_metrics_of_its_own(assembly: Assembly, imported: Assembly) -> None:
     for each, namespace in ((assembly, "s3commit"), (imported, "s3commit/dev")):
         there = functions(each.pipeline).values()
         written = {one.variables["POWERTOOLS_METRICS_NAMESPACE"] for one in there}
@@ -264,18 +268,10 @@ def test_each_metric_that_is_looked_at_is_counted_by_a_function(assembly: Assemb
     assert {env.JOBS_COMMITTED, env.JOBS_RESUMED, env.DOCUMENTS_REFUSED} <= looked
 
 
-def test_the_dashboard_says_how_long_jobs_take_and_how_fast_files_appear(
-    assembly: Assembly,
-) -> None:
-    graphs = board_of(assembly).replace('\\"', '"').split('"type":')
-    (times,) = [one for one in graphs if "from request to result" in one]
-    assert times.count(env.REQUEST_TO_RESULT) == 2
-    assert {"p50", "p95"} <= {*re.findall(r'"stat":"(\w+)"', times)}
-    (rate,) = [one for one in graphs if "Completions per second" in one]
-    assert env.FILES_COMPLETED in rate and "/ PERIOD(" in rate
-
-
-def test_cloudwatch_may_publish_the_alarms_of_the_account_alone(assembly: Assembly) -> None:
+def test_alarms_of_the_account_are_mailed(assembly: Assembly, encrypted: Assembly) -> None:
+    assert not of_type(assembly.pipeline, "AWS::SNS::Subscription")
+    (mailed,) = properties(encrypted.pipeline, "AWS::SNS::Subscription")
+    assert mailed["Endpoint"] == "oncall@example.com"
     policy = only(assembly.pipeline, "AWS::SNS::TopicPolicy")["PolicyDocument"]
     (allowing,) = [one for one in policy["Statement"] if one["Effect"] == "Allow"]
     assert allowing["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
@@ -284,15 +280,7 @@ def test_cloudwatch_may_publish_the_alarms_of_the_account_alone(assembly: Assemb
     }
 
 
-def test_alarms_are_mailed_if_an_address_is_given(assembly: Assembly, encrypted: Assembly) -> None:
-    assert not of_type(assembly.pipeline, "AWS::SNS::Subscription")
-    (mailed,) = properties(encrypted.pipeline, "AWS::SNS::Subscription")
-    assert mailed["Endpoint"] == "oncall@example.com"
-
-
-def test_a_topic_that_exists_gets_the_alarms_and_alarms_and_dashboard_can_be_left_out(
-    regulated: Assembly,
-) -> None:
+def test_a_topic_that_exists_gets_the_alarms_which_can_be_left_out(regulated: Assembly) -> None:
     for alarm in properties(regulated.pipeline, "AWS::CloudWatch::Alarm"):
         assert alarm["AlarmActions"] == alarm["OKActions"] == [TOPIC_ARN]
     assert not of_type(regulated.pipeline, "AWS::CloudWatch::Dashboard")
@@ -330,9 +318,7 @@ def test_an_account_with_ten_functions_at_once_takes_the_template(imported: Asse
         assert there[name].variables["S3COMMIT_WORKERS"] == "[2, 40]"
 
 
-def test_concurrency_is_reserved_for_units_alone_and_only_if_the_deployer_says_so(
-    encrypted: Assembly,
-) -> None:
+def test_concurrency_is_reserved_for_units_if_the_deployer_says_so(encrypted: Assembly) -> None:
     reserved = {
         name: function.properties["ReservedConcurrentExecutions"]
         for name, function in functions(encrypted.pipeline).items()
@@ -353,16 +339,13 @@ def test_the_outputs_say_what_is_deployed(imported: Assembly, assembly: Assembly
 LIMITS = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
 
 
-def test_it_runs_on_its_schedule_with_the_limits_of_the_deployment(assembly: Assembly) -> None:
+def test_it_runs_on_its_schedule_with_its_limits_and_by_nobody_else(assembly: Assembly) -> None:
     rule = only(assembly.pipeline, "AWS::Events::Rule")
     assert rule["ScheduleExpression"] == "rate(1 hour)"
     assert rule["State"] == "ENABLED"
     (target,) = rule["Targets"]
     assert target["Arn"]["Fn::GetAtt"][0].startswith("Sweep")
     assert json.loads(target["Input"]) == LIMITS
-
-
-def test_nobody_but_its_rule_may_call_it(assembly: Assembly) -> None:
     permission = only(assembly.pipeline, "AWS::Lambda::Permission")
     assert permission["FunctionName"]["Fn::GetAtt"][0].startswith("Sweep")
     assert permission["Principal"] == "events.amazonaws.com"
@@ -370,9 +353,7 @@ def test_nobody_but_its_rule_may_call_it(assembly: Assembly) -> None:
 
 
 @pytest.mark.parametrize("kind", ["assembly", "imported"])
-def test_events_of_the_data_bucket_alone_are_taken(
-    kind: str, request: pytest.FixtureRequest
-) -> None:
+def test_only_the_data_buckets_events_count(kind: str, request: pytest.FixtureRequest) -> None:
     found = functions(request.getfixturevalue(kind).pipeline).values()
     names = [one.variables["S3COMMIT_BUCKET"] for one in found if env.BUCKET in one.variables]
     assert len(names) == 3  # ingest, dispatch, and the sweep, which heals the bucket's ledger

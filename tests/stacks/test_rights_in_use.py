@@ -120,11 +120,16 @@ def test_i2_a_denial_meets_no_data(below: str) -> None:
 
 
 def test_i12_a_denial_takes_something_away() -> None:
-    for access in ACCESS.values():
-        for action, patterns in access.denied.items():
-            given = [pattern for pattern, granted in access.objects.items() if action in granted]
-            for one in patterns:
-                assert any(fnmatchcase(one, wider) for wider in given), one
+    denials = [
+        (access, action, one)
+        for access in ACCESS.values()
+        for action, patterns in access.denied.items()
+        for one in patterns
+    ]
+    assert denials
+    for access, action, one in denials:
+        given = [pattern for pattern, granted in access.objects.items() if action in granted]
+        assert any(fnmatchcase(one, wider) for wider in given), one
 
 
 # Rights below some prefixes alone (the parameter ``prefixes``)
@@ -199,9 +204,7 @@ def test_i7_narrowed_a_role_has_the_same_rights_inside_and_none_elsewhere(
     assert narrowed.may(name, "ListBucket") == lists, "else S3 answers a HEAD with 403, not 404"
 
 
-def test_i7_narrowed_the_roles_allow_what_their_functions_call(
-    recorder: Recorder, narrowed: Narrowed
-) -> None:
+def test_i7_narrowed_the_roles_allow_their_calls(recorder: Recorder, narrowed: Narrowed) -> None:
     for name, needed in recorder.needed.items():
         for action, key in needed:
             if action in {*ACCESS[name].ledger, *ACCESS[name].index}:

@@ -62,9 +62,7 @@ def test_the_bucket_is_private_and_takes_tls_only(assembly: Assembly) -> None:
     ] == [("Deny", {"Bool": {"aws:SecureTransport": "false"}})]
 
 
-def test_i12_no_one_but_the_functions_and_operators_touches_what_the_pipeline_writes(
-    assembly: Assembly, encrypted: Assembly
-) -> None:
+def test_i12_only_functions_and_operators_touch_it(assembly: Assembly, encrypted: Assembly) -> None:
     assert _protection(assembly) == []
     others, results = _protection(encrypted)
     for statement in (others, results):
@@ -134,9 +132,7 @@ def test_only_this_account_may_send(
 
 
 @pytest.mark.parametrize("deployment", ["bridged", "bridged_import"])
-def test_by_eventbridge_a_rule_fills_each_queue_and_the_bucket_notifies_none(
-    request: pytest.FixtureRequest, deployment: str
-) -> None:
+def test_by_eventbridge_rules_fill_queues(request: pytest.FixtureRequest, deployment: str) -> None:
     storage = request.getfixturevalue(deployment).storage
     rules = properties(storage, "AWS::Events::Rule")
     details = [rule["EventPattern"]["detail"] for rule in rules]
@@ -161,15 +157,11 @@ def test_a_named_bucket_alone_may_send(encrypted: Assembly) -> None:
     assert all(":s3:::named-lake" in source for source in sources)
 
 
-def test_the_encryption_key_carries_through(encrypted: Assembly) -> None:
+def test_a_bucket_has_its_key_and_forgets_old_versions(encrypted: Assembly) -> None:
     bucket = only(encrypted.storage, "AWS::S3::Bucket")
     (rule,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
     assert rule["BucketKeyEnabled"] is True
-
-
-def test_a_versioned_bucket_forgets_old_versions(encrypted: Assembly) -> None:
-    bucket = only(encrypted.storage, "AWS::S3::Bucket")
     assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
     rules = {rule["Id"]: rule for rule in bucket["LifecycleConfiguration"]["Rules"]}
     assert rules["expire-noncurrent-versions"]["NoncurrentVersionExpiration"] == {
@@ -204,9 +196,7 @@ CHANGED = ("ObservabilityDashboard", "ObservabilityFunction", "ObservabilitySwee
 SHARED = ("DecideFunction", "EndFunction")
 
 
-def test_what_a_table_adds_stands_beside_the_pipeline(
-    assembly: Assembly, telling: Assembly
-) -> None:
+def test_what_a_table_adds_stands_beside_it(assembly: Assembly, telling: Assembly) -> None:
     before, after = (each.pipeline["Resources"] for each in (assembly, telling))
     own = {name for name in after if name.startswith(("Catalog", "ObservabilityCatalogs"))}
     assert after.keys() - own == before.keys()

@@ -40,9 +40,7 @@ def test_the_definition_is_valid_states_language(machine: dict[str, Any], tmp_pa
     assert _lint_fields(machine, tmp_path) == ""
 
 
-def test_a_choice_knows_each_state_to_which_a_call_before_it_may_lead(
-    machine: dict[str, Any],
-) -> None:
+def test_a_choice_knows_each_state_to_which_a_call_may_lead(machine: dict[str, Any]) -> None:
     """A value that is not listed fails the execution; `tests.fakes.execution` looks for one."""
     for step, function in routes.STEPS.items():
         choice = machine["States"][machine["States"][step]["Next"]]
@@ -66,9 +64,7 @@ def test_a_state_begins_with_what_a_person_looks_for_in_the_console() -> None:
     assert first == ["jobId", "bucket", "directory", "state", "outcome", "code", "files"]
 
 
-def test_the_map_has_as_many_workers_as_the_ticket_says_and_no_default_of_aws(
-    machine: dict[str, Any],
-) -> None:
+def test_the_map_has_the_tickets_workers_and_no_default_of_aws(machine: dict[str, Any]) -> None:
     complete = machine["States"]["CompleteUploads"]
     assert complete["MaxConcurrencyPath"] == "$.workers"
     assert "MaxConcurrency" not in complete
@@ -89,9 +85,7 @@ def test_i2_one_lost_unit_fails_the_map(machine: dict[str, Any]) -> None:
     assert complete["ResultPath"] == "$.completed"
 
 
-def test_a_small_job_is_completed_without_a_map_run_and_with_one_if_that_fails(
-    machine: dict[str, Any],
-) -> None:
+def test_a_small_job_has_no_map_run_unless_its_calls_fail(machine: dict[str, Any]) -> None:
     few, all_units = (machine["States"][name] for name in ("CompleteFew", "CompleteUploads"))
     assert few["ItemsPath"] == "$.few"
     assert few["ItemProcessor"]["ProcessorConfig"] == {"Mode": "INLINE"}
@@ -125,9 +119,7 @@ def test_every_step_yields_to_an_execution_that_took_over(machine: dict[str, Any
         ]
 
 
-def test_i11_who_finds_its_key_taken_at_the_decision_waits_for_who_has_it(
-    machine: dict[str, Any],
-) -> None:
+def test_i11_who_finds_its_key_taken_waits_for_who_has_it(machine: dict[str, Any]) -> None:
     ways = {
         name: catch["Next"]
         for name, state in machine["States"].items()
@@ -173,9 +165,7 @@ def test_a_unit_ends_within_an_express_execution(machine: dict[str, Any]) -> Non
     assert sum(waits(unit["Retry"][-1])) + unit["TimeoutSeconds"] < 5 * 60
 
 
-def test_log_groups_of_machines_take_no_part_of_the_accounts_resource_policy(
-    assembly: Assembly,
-) -> None:
+def test_log_groups_of_machines_need_no_resource_policy(assembly: Assembly) -> None:
     (group,) = state_machine(assembly)["LoggingConfiguration"]["Destinations"]
     ((name, _),) = group["CloudWatchLogsLogGroup"]["LogGroupArn"].values()
     described = assembly.pipeline["Resources"][name]["Properties"]

@@ -140,9 +140,7 @@ def sensors(since: str) -> dict[str, Callable[[list[ListedObject]], bool]]:
         (1, ["S3KeySensor, a newer `_SUCCESS`"]),
     ],
 )
-def test_a_sensor_fires_early_unless_it_waits_for_a_newer_marker(
-    jobs_before: int, right: list[str]
-) -> None:
+def test_a_sensor_fires_early_but_for_a_newer_marker(jobs_before: int, right: list[str]) -> None:
     """At each state of a job, each looked at twice: all other sensors fire before its end."""
     world, own = World(), job_directory(JOB)
     for job in [OTHER_JOB][:jobs_before]:

@@ -52,17 +52,13 @@ def test_cost_a_job_is_job_json_request_json_and_the_looks(
     assert plan.counts() == {"get": 4, "put": 2}
 
 
-def test_i3_the_request_names_exactly_the_counted_attempts(
-    job: Job, store: MemoryObjectStore
-) -> None:
+def test_i3_the_request_names_the_counted_attempts(job: Job, store: MemoryObjectStore) -> None:
     end(store, job, Outcome.COMMITTED)
     job.commit([attempt("1"), None, attempt("0")])
     assert standing(store, job) == commit_of(store, job, attempt("0"), attempt("1"))
 
 
-def test_i3_two_attempts_of_one_task_are_refused_without_a_request(
-    job: Job, plan: FaultPlan
-) -> None:
+def test_i3_two_attempts_of_one_task_are_refused(job: Job, plan: FaultPlan) -> None:
     with pytest.raises(InvalidInputError, match="two attempts of one task") as caught:
         job.commit([attempt("0", "a"), attempt("0", "b")])
     assert caught.value.code == "TWO_ATTEMPTS"
@@ -127,9 +123,7 @@ def test_i2_a_lost_answer_to_the_request_finds_its_own_words(
     assert plan.count("put") <= times + 1
 
 
-def test_a_refused_request_is_raised_as_it_is_unless_an_earlier_one_may_have_arrived(
-    job: Job, plan: FaultPlan
-) -> None:
+def test_a_refused_request_is_raised_unless_one_may_have_arrived(job: Job, plan: FaultPlan) -> None:
     plan.fail("put", AccessError("denied"), nth=1)
     with pytest.raises(AccessError, match="denied"):
         job.commit([attempt()])
@@ -149,9 +143,7 @@ def test_abort_is_the_jobs_word_if_it_is_the_first(job: Job, store: MemoryObject
     assert standing(store, job) == AbortRequest(JOB, "task 3 failed")
 
 
-def test_i2_abort_after_a_commit_request_changes_nothing_and_says_so(
-    job: Job, store: MemoryObjectStore
-) -> None:
+def test_i2_abort_after_a_commit_changes_nothing(job: Job, store: MemoryObjectStore) -> None:
     unknown(job, 0.1)
     answer = job.abort("the driver gave up")
     assert not answer.accepted
@@ -163,9 +155,7 @@ def test_i2_abort_after_a_commit_request_changes_nothing_and_says_so(
     assert answer.message == f"job {JOB} ended ABORTED; none of its files are visible"
 
 
-def test_a_block_that_fails_aborts_the_job_and_keeps_its_error(
-    job: Job, store: MemoryObjectStore
-) -> None:
+def test_a_block_that_fails_aborts_and_keeps_its_error(job: Job, store: MemoryObjectStore) -> None:
     with pytest.raises(KeyError), job:
         raise KeyError("x")
     assert standing(store, job) == AbortRequest(JOB, "KeyError: 'x'")
@@ -201,9 +191,7 @@ def test_a_block_that_has_ended_its_job_says_nothing_more(
     assert capsys.readouterr().err == ""
 
 
-def test_an_abort_that_fails_does_not_hide_the_error_of_the_block(
-    job: Job, plan: FaultPlan
-) -> None:
+def test_a_failed_abort_does_not_hide_the_error_of_the_block(job: Job, plan: FaultPlan) -> None:
     plan.fail("put", TransientError("unreachable"))
     with pytest.raises(KeyError) as caught, job:
         raise KeyError("x")

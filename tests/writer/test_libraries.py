@@ -162,9 +162,7 @@ def test_a_library_writes_other_bytes_with_the_same_content(name: str) -> None:
     ("encoding", "mark"), [("utf-16", codecs.BOM_UTF16), ("utf-32", codecs.BOM_UTF32)]
 )
 @pytest.mark.parametrize("frame", [False, True], ids=["csv", "pandas"])
-def test_text_has_its_byte_order_mark_by_a_writer_of_codecs(
-    encoding: str, mark: bytes, frame: bool
-) -> None:
+def test_text_has_its_byte_order_mark_by_codecs(encoding: str, mark: bytes, frame: bool) -> None:
     """`io.TextIOWrapper` leaves it out where a file can't be sought, as in a pipe.
 
     By CPython's Modules/_io/textio.c: ``encoding_start_of_stream``, ``utf16_encode``.

@@ -4,7 +4,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,8 +14,9 @@ import s3commit
 from s3commit.core.formats.layout import SUMMARIES, parse_destination
 from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
 from s3commit.core.ports.objects import ListedObject
-from s3commit.writer.options import make_options
+from s3commit.writer.options import Options, make_options
 from s3commit.writer.place import LOGS, LOOKED_AT, check_place, refuse_files
+from tests.fakes.faults import FaultPlan
 from tests.fakes.memory import ManualClock, MemoryObjectStore
 from tests.lake import Lake
 from tests.places import LATE, PLACES, ROOT, UNLIKE, Cell, cells, one_row, put, read_as_spark
@@ -32,10 +33,14 @@ def holding(*keys: str) -> MemoryObjectStore:
     return store
 
 
+def append(by: Sequence[str], **more: Any) -> Options:
+    return make_options(DESTINATION.uri, partition_by=by, check_names=False, **more)
+
+
 def refusal(keys: Sequence[str], partition_by: Sequence[str], *, objects: bool) -> str | None:
     """The message, of what stands for directories or of files that stay."""
     try:
-        check_place(holding(*keys), DESTINATION, partition_by, others_stay=not objects)
+        check_place(holding(*keys), append(partition_by), compares=not objects)
     except InvalidInputError as error:
         assert error.code == ("PATH_IS_OBJECT" if objects else "OTHER_PARTITIONS")
         return error.message
@@ -116,35 +121,23 @@ def test_a_table_without_files_takes_any_columns() -> None:
     ],
 )
 def test_the_newest_file_is_known_where_files_stay(keys: list[str], newest: str | None) -> None:
-    look = partial(check_place, holding(*keys), DESTINATION, ["x"], other_columns=True)
-    assert look(others_stay=False) is None
-    found = look(others_stay=True)
+    look = partial(check_place, holding(*keys), append(["x"], check_partitions=False))
+    assert look(compares=False) is None
+    found = look()
     assert (found and found.key) == newest
 
 
 def test_who_may_not_list_is_not_stopped() -> None:
-    class Closed(MemoryObjectStore):
-        def list(self, *_: object, **__: object) -> NoReturn:
-            raise AccessError("no")
-
-    for store in (Closed("lake"), MemoryObjectStore("other")):
-        check_place(store, DESTINATION, ["dt"], others_stay=True)
+    closed = FaultPlan().fail(None, AccessError("no"), times=None)
+    for store in (closed.wrap(MemoryObjectStore("lake")), MemoryObjectStore("other")):
+        check_place(store, append(["dt"]))
         refuse_files(store, make_options(DESTINATION.uri, mode="error"))
 
 
 def test_partitions_without_files_are_not_looked_through() -> None:
-    looks = []
-
-    class Counting(MemoryObjectStore):
-        def list(self, bucket: str, prefix: str, **after: str) -> Iterator[ListedObject]:
-            looks.append(prefix)
-            return super().list(bucket, prefix, **after)
-
-    store = Counting("lake")
-    for number in range(50):
-        store.put("lake", f"p/t/dt={number:02d}/_SUCCESS", b"")
-    check_place(store, DESTINATION, ["hour"], others_stay=True)
-    assert len(looks) <= 7
+    plan, store = FaultPlan(), holding(*(f"p/t/dt={number:02d}/_SUCCESS" for number in range(50)))
+    check_place(plan.wrap(store), append(["hour"]))
+    assert 0 < plan.count() <= 7
 
 
 def test_a_huge_directory_is_not_read_to_its_end() -> None:
@@ -156,7 +149,7 @@ def test_a_huge_directory_is_not_read_to_its_end() -> None:
                 asked.append(number)
                 yield ListedObject(f"{prefix}_{number}", "", 0)
 
-    check_place(Counting("lake"), DESTINATION, ["dt"], others_stay=True)
+    check_place(Counting("lake"), append(["dt"]))
     assert len(asked) <= 2 * (LOOKED_AT + 1)  # and of the directory that would be Iceberg's
 
 
@@ -169,10 +162,10 @@ def test_a_log_behind_the_names_that_were_seen_is_found(log: Any) -> None:
             return (ListedObject(f"{prefix}{one}", "", 0) for one in range(LOOKED_AT))
 
     store = Huge("lake")
-    check_place(store, DESTINATION, [])
+    check_place(store, append([]))
     store.put("lake", f"p/t/{log.name}/v1.metadata.json", b"")
     with pytest.raises(InvalidInputError, match=rf"/{log.name} exists: "):
-        check_place(store, DESTINATION, [])
+        check_place(store, append([]))
 
 
 def by_write_table(lake: Lake, name: str, cell: Cell, **given: Any) -> int:
@@ -200,9 +193,7 @@ CLIENTS = {"write_table": by_write_table, "open_job": by_open_job}
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_place_is_refused_before_anything_is_written_or_all_rows_are_read(
-    lake: Lake, client: str, place: str
-) -> None:
+def test_a_place_is_refused_or_all_rows_are_read(lake: Lake, client: str, place: str) -> None:
     def there(name: str) -> set[str]:
         return {one.key for one in lake.store.list(lake.bucket, name)}
 
@@ -228,9 +219,7 @@ def test_a_place_is_refused_before_anything_is_written_or_all_rows_are_read(
 
 @pytest.mark.parametrize("summary", SUMMARIES)
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_summary_is_permitted_as_other_partition_columns_are(
-    lake: Lake, client: str, summary: str
-) -> None:
+def test_a_summary_is_permitted_as_other_columns_are(lake: Lake, client: str, summary: str) -> None:
     write = partial(CLIENTS[client], lake, "t", Cell((), [], "append", None, 3))
     lake.store.put(lake.bucket, f"t/{summary}", b"x")
     with pytest.raises(InvalidInputError, match="check_partitions=False"):

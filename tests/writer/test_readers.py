@@ -110,9 +110,7 @@ def test_readers_get_the_rows_of_the_data_at_each_moment(
     assert table.live(look) > 50
 
 
-def test_of_each_name_readers_find_what_the_page_says(
-    lake: Lake, duck: duckdb.DuckDBPyConnection
-) -> None:
+def test_readers_find_what_the_page_says(lake: Lake, duck: duckdb.DuckDBPyConnection) -> None:
     tables = names.fill(lake.client, lake.bucket)
     for reader, read in readers("parquet", duck).items():
         fates = {key: names.found(read, uri) for key, uri in tables.items()}
@@ -228,9 +226,7 @@ def remove(lake: Lake, *names: str) -> None:
             lake.store.delete(lake.bucket, one.key)
 
 
-def test_what_a_job_is_removing_now_waits_until_it_has_ended(
-    lake: Lake, table: IcebergTable
-) -> None:
+def test_what_a_job_is_removing_waits_until_it_has_ended(lake: Lake, table: IcebergTable) -> None:
     """An append stayed beside one that replaces; the next one has removed half of it."""
     uri = f"s3://{lake.bucket}/t/"
     past(lake, {"p=0/a": 1, "p=0/b": 2})

@@ -18,7 +18,7 @@ from s3commit.aws.clients import TOTAL_MAX_ATTEMPTS
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.model.errors import TransientError
 from s3commit.writer.job import Job
-from s3commit.writer.transfer import MIB, MIN_PART_BYTES, PartSizes, UploadSettings
+from s3commit.writer.transfer import MIB, MIN_PART_BYTES, PartSizes, Transfer, UploadSettings
 from tests.aws.conftest import Raw
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
@@ -126,15 +126,17 @@ def job(store: MemoryObjectStore, plan: FaultPlan) -> Job:
 
 @pytest.mark.usefixtures("interruptible")
 def test_i4_ctrl_c_while_parts_are_sent_aborts_the_task(
-    job: Job, store: MemoryObjectStore, plan: FaultPlan
+    job: Job, store: MemoryObjectStore, plan: FaultPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    woken = threading.Event()  # an abort wakes who waits, when nothing more is sent
+    monkeypatch.setattr(Transfer, "wake", lambda _: woken.set())
     task = job.task("0")
     file = task.open("a")
 
     def interrupt() -> None:
         time.sleep(0.05)  # until the main thread waits: a signal just before does not wake it
         ctrl_c()
-        assert file._stopped.wait(30)  # a part on its way is waited for
+        assert woken.wait(30)  # a part on its way is waited for
 
     plan.run_before("upload_part", interrupt, nth=2)
     with pytest.raises(KeyboardInterrupt), task, file:

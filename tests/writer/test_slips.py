@@ -127,9 +127,7 @@ def test_another_try_of_the_task_stands_for_it(job: Job, store: MemoryObjectStor
 
 
 @pytest.mark.parametrize("given", ["task", "texts", "one", "number"])
-def test_something_else_than_attempts_is_refused_in_one_line(
-    job: Job, plan: FaultPlan, given: str
-) -> None:
+def test_what_is_no_attempt_is_refused_in_one_line(job: Job, plan: FaultPlan, given: str) -> None:
     task = written(job, "0")
     counted = task.finish()
     wrong = {"task": [task], "texts": ["0"], "one": counted, "number": 1}[given]
@@ -156,9 +154,7 @@ def test_who_stops_the_wait_is_told_that_the_commit_goes_on(
     assert len(open_uploads(store)) == 1
 
 
-def test_who_stops_the_tasks_is_told_that_nothing_becomes_visible(
-    store: MemoryObjectStore, job: Job
-) -> None:
+def test_who_stops_the_tasks_hears_that_nothing_is_seen(store: MemoryObjectStore, job: Job) -> None:
     with pytest.raises(KeyboardInterrupt) as caught, job:
         raise KeyboardInterrupt
     (note,) = caught.value.__notes__

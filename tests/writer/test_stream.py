@@ -119,9 +119,7 @@ def test_bytes_in_flight_are_bounded(store: MemoryObjectStore) -> None:
     assert len(completed_bytes(store, stream.pending)) == 10 * PART
 
 
-def test_a_part_larger_than_all_that_may_be_in_flight_is_sent_alone(
-    store: MemoryObjectStore,
-) -> None:
+def test_a_part_larger_than_what_may_be_in_flight_is_sent_alone(store: MemoryObjectStore) -> None:
     stream = stream_on(store, small(PART, in_flight=1))
     stream.write(b"x" * PART * 3)
     stream.close()

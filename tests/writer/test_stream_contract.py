@@ -8,6 +8,7 @@ S2 and S3 are of methods that a Python file does not have: `os.fsync` is refused
 
 import io
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
@@ -15,6 +16,7 @@ import pytest
 
 from s3commit.core.model.errors import AccessError, S3CommitError, TransientError
 from s3commit.writer.target import StreamClosedError
+from s3commit.writer.transfer import Transfer
 from tests.fakes.faults import FaultPlan, Predicate
 from tests.fakes.store import MemoryObjectStore
 from tests.writer.support import (
@@ -125,9 +127,7 @@ def test_c3_the_error_of_any_part_is_raised(store: MemoryObjectStore, nth: int) 
     assert open_uploads(store) == []
 
 
-def test_i1_c4_a_closed_file_is_invisible_and_what_was_there_stays(
-    store: MemoryObjectStore,
-) -> None:
+def test_i1_c4_a_closed_file_is_invisible_what_was_there_stays(store: MemoryObjectStore) -> None:
     store.put(BUCKET, KEY, b"before")
     stream = stream_on(store)
     stream.write(b"after")
@@ -137,9 +137,7 @@ def test_i1_c4_a_closed_file_is_invisible_and_what_was_there_stays(
     assert completed_bytes(store, stream.pending) == b"after"
 
 
-def test_i4_c1_c2_c5_a_failed_close_aborts_the_upload_names_no_file_and_is_not_tried_again(
-    store: MemoryObjectStore,
-) -> None:
+def test_i4_c1_c2_c5_a_failed_close_aborts_and_is_not_tried_again(store: MemoryObjectStore) -> None:
     plan = FaultPlan().fail("upload_part", TransientError("no"), nth=3)
     stream = stream_on(plan.wrap(store), small(4))
     stream.write(b"abcdefgh")
@@ -155,9 +153,7 @@ def test_i4_c1_c2_c5_a_failed_close_aborts_the_upload_names_no_file_and_is_not_t
     assert plan.count() == 0
 
 
-def test_c5_an_abort_that_fails_does_not_hide_the_error_of_the_part(
-    store: MemoryObjectStore,
-) -> None:
+def test_c5_a_failed_abort_does_not_hide_the_error_of_the_part(store: MemoryObjectStore) -> None:
     plan = FaultPlan().fail("upload_part", TransientError("the part"))
     plan.fail("abort_upload", TransientError("the cleanup"))
     stream = stream_on(plan.wrap(store))
@@ -173,9 +169,7 @@ def test_c7_a_file_cut_short_by_a_crash_is_never_visible(store: MemoryObjectStor
 
 
 @pytest.mark.parametrize("size", [0, 1])
-def test_p1_even_an_empty_file_is_an_upload_of_one_part(
-    store: MemoryObjectStore, size: int
-) -> None:
+def test_p1_an_empty_file_is_an_upload_of_one_part(store: MemoryObjectStore, size: int) -> None:
     plan = FaultPlan()
     stream = stream_on(plan.wrap(store))
     stream.write(b"x" * size)
@@ -184,9 +178,7 @@ def test_p1_even_an_empty_file_is_an_upload_of_one_part(
     assert completed_bytes(store, stream.pending) == b"x" * size
 
 
-def test_p2_the_pending_file_has_the_etags_in_order_and_the_length(
-    store: MemoryObjectStore,
-) -> None:
+def test_p2_a_pending_file_has_the_etags_in_order_and_its_length(store: MemoryObjectStore) -> None:
     gate = Gate()  # the first part arrives last
     plan = FaultPlan().run_before("upload_part", gate.hold, where=_is_part(1))
     plan.run_after("upload_part", gate.opened.set, where=_is_part(3))
@@ -243,9 +235,7 @@ def test_a3_after_abort_writes_fail_and_the_rest_does_nothing(store: MemoryObjec
     assert plan.count() == 0
 
 
-def test_i4_a4_abort_during_an_upload_stops_a_writer_that_waits_for_room(
-    store: MemoryObjectStore,
-) -> None:
+def test_i4_a4_abort_stops_a_writer_that_waits_for_room(store: MemoryObjectStore) -> None:
     gate = Gate()
     plan = FaultPlan().run_before("upload_part", gate.hold)
     stream = stream_on(plan.wrap(store), small(4, in_flight=4))
@@ -261,9 +251,11 @@ def test_i4_a4_abort_during_an_upload_stops_a_writer_that_waits_for_room(
     assert plan.count("upload_part") == 1
 
 
-def test_i4_a4_abort_during_close_makes_close_fail_and_leaves_nothing(
-    store: MemoryObjectStore,
+def test_i4_a4_abort_during_close_fails_it_and_leaves_nothing(
+    store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    woken = threading.Event()  # an abort wakes who waits, when nothing more is sent
+    monkeypatch.setattr(Transfer, "wake", lambda _: woken.set())
     gate = Gate()
     plan = FaultPlan().run_before("upload_part", gate.hold)
     stream = stream_on(plan.wrap(store), small(4, threads=1, in_flight=8))
@@ -271,7 +263,7 @@ def test_i4_a4_abort_during_close_makes_close_fail_and_leaves_nothing(
     closing = beside(stream.close)
     assert gate.entered.wait(30)
     aborting = beside(stream.abort)
-    assert stream._stopped.wait(30)
+    assert woken.wait(30)
     gate.opened.set()
     with pytest.raises(S3CommitError) as caught:
         closing.result(30)

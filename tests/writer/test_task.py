@@ -17,6 +17,7 @@ from s3commit.core.model.errors import (
 )
 from s3commit.writer.conditional_put import TURNS
 from s3commit.writer.job import Job
+from s3commit.writer.task import Task
 from s3commit.writer.transfer import MIB
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.store import MemoryObjectStore
@@ -31,6 +32,13 @@ from tests.writer.support import (
     open_uploads,
     visible,
 )
+
+
+def with_a_file(job: Job) -> Task:
+    """A task with one closed file."""
+    task = job.task("0")
+    task.open("a").close()
+    return task
 
 
 def test_a_finished_task_is_a_manifest_of_its_files(job: Job, store: MemoryObjectStore) -> None:
@@ -122,20 +130,16 @@ def test_sealed_files_are_closed_by_finish(job: Job, store: MemoryObjectStore) -
 
 
 def test_an_aborted_file_is_left_out(job: Job, store: MemoryObjectStore) -> None:
-    task = job.task("0")
-    task.open("a").close()
+    task = with_a_file(job)
     task.open("b").abort()
     assert [file.key for file in files_of(store, job, task.finish())] == [f"t/a-{JOB}"]
     assert open_uploads(store) == [f"t/a-{JOB}"]
 
 
 @pytest.mark.parametrize("verb", ["upload_part", "create_upload"])
-def test_i2_a_task_with_a_file_that_failed_or_did_not_start_can_not_be_finished(
-    job: Job, plan: FaultPlan, verb: str
-) -> None:
+def test_i2_a_task_with_a_failed_file_is_not_finished(job: Job, plan: FaultPlan, verb: str) -> None:
     plan.lose_response(verb, nth=2)
-    task = job.task("0")
-    task.open("a").close()
+    task = with_a_file(job)
     with pytest.raises(TransientError):
         task.open("b").close()
     with pytest.raises(InvalidInputError, match=f"t/b-{JOB} failed") as caught:
@@ -183,8 +187,7 @@ def test_i4_a_manifest_that_can_not_be_put_aborts_the_uploads(
 
 def test_a_finish_that_failed_may_be_tried_again(job: Job, plan: FaultPlan) -> None:
     plan.lose_response("put")
-    task = job.task("0")
-    task.open("a").close()
+    task = with_a_file(job)
     with pytest.raises(TransientError):
         task.finish()
     counted = task.finish()
@@ -209,24 +212,18 @@ def test_a_lost_answer_to_the_manifests_put_is_told_from_a_stranger(
     assert store.get(BUCKET, stranger_key, max_bytes=MIB).body == b"x" * 10_000
 
 
-def test_a_store_that_contradicts_itself_is_asked_a_few_times_only(
-    job: Job, plan: FaultPlan
-) -> None:
+def test_a_store_that_contradicts_itself_is_asked_few_times(job: Job, plan: FaultPlan) -> None:
     plan.fail("put", PreconditionError("exists"), times=None)
     plan.fail("get", NotFoundError("does not exist"), times=None)
-    task = job.task("0")
-    task.open("a").close()
+    task = with_a_file(job)
     with pytest.raises(TransientError, match="contradict each other"):
         task.finish()
     assert plan.count("put") == plan.count("get") == TURNS
     task.abort()
 
 
-def test_a5_abort_after_finish_leaves_the_attempt_to_the_driver(
-    job: Job, store: MemoryObjectStore
-) -> None:
-    task = job.task("0")
-    task.open("a").close()
+def test_a5_abort_after_finish_leaves_the_attempt(job: Job, store: MemoryObjectStore) -> None:
+    task = with_a_file(job)
     task.finish()
     assert task.abort() == []
     assert open_uploads(store) == [f"t/a-{JOB}"]
@@ -282,9 +279,7 @@ def test_i1_i3_a_crash_at_any_request_leaves_nothing_visible_and_nothing_counted
     assert len(manifests) == (1 if nth > 5 else 0)
 
 
-def test_a_file_of_the_programs_own_is_added_whole(
-    job: Job, store: MemoryObjectStore, tmp_path: Path
-) -> None:
+def test_a_file_of_its_own_is_added(job: Job, store: MemoryObjectStore, tmp_path: Path) -> None:
     local = tmp_path / "all.zip"
     with zipfile.ZipFile(local, "w") as archive:
         archive.writestr("a.txt", "a" * 100_000)

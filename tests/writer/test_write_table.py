@@ -143,9 +143,7 @@ def test_a_batch_without_rows_is_a_table_without_rows(lake: Lake, columns: Any) 
         ([1], (), "not builtins.list"),
     ],
 )
-def test_what_can_not_be_written_is_one_line_before_anything_is(
-    lake: Lake, table: Any, columns: Any, says: str
-) -> None:
+def test_what_can_not_be_written_is_told(lake: Lake, table: Any, columns: Any, says: str) -> None:
     with pytest.raises(InvalidInputError, match=says) as caught:
         s3commit.write_table(table, f"s3://{lake.bucket}/t/", partition_by=columns)
     assert caught.value.message.endswith("Nothing was written.")

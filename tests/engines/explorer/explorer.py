@@ -68,7 +68,7 @@ class Explorer:
         self.ledger = ledger()
         new = self.ledger.healing(BUCKET, now=self.clock.now())
         self.ledger.note_healing(BUCKET, replace(new, whole=True))
-        self.bucket = self.store._buckets[BUCKET]
+        self.bucket = self.store.bucket(BUCKET)
         self.directories = list(map(_directory, rules.jobs))
         self.manifests: dict[tuple[int, str, str], bytes] = {}
         self.states = 0
@@ -270,30 +270,23 @@ class Explorer:
             "objects": dict(self.bucket.objects),
             "uploads": dict(self.bucket.uploads),
             "completed": dict(self.bucket.completed),
-            "records": dict(self.ledger._jobs),
-            "beside": tuple(map(dict, self._beside())),
+            "ledger": tuple(map(dict, self.ledger.parts())),
         }
 
     def _restore(self, state: State) -> None:
         self.bucket.objects = dict(state.objects)
         self.bucket.uploads = dict(state.uploads)
         self.bucket.completed = dict(state.completed)
-        self.ledger._jobs = dict(state.records)
-        for mine, then in zip(self._beside(), state.beside, strict=True):
+        for mine, then in zip(self.ledger.parts(), state.ledger, strict=True):
             mine.clear()
             mine.update(then)
-
-    def _beside(self) -> tuple[dict[Any, Any], ...]:
-        ledger = self.ledger
-        return ledger._locks, ledger._keys, ledger._appends, ledger._turns
 
     def _digest(self, state: State) -> bytes:
         text = repr(
             (
                 sorted((key, found[-1].etag) for key, found in state.objects.items()),
                 sorted(state.uploads),
-                sorted(state.records.items()),
-                [sorted(one.items()) for one in state.beside],
+                [sorted(one.items()) for one in state.ledger],
                 [(one.step, one.ticket, one.results, one.planned, one.unit, one.told, one.failures)
                  for one in state.executions],
                 sorted(state.to_finish),

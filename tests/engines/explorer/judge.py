@@ -32,7 +32,7 @@ def judge(explorer: Explorer, state: State, *, at_an_end: bool = False) -> None:
     judged.together()
     if at_an_end:
         judged.order()
-        locks, _, appends, _ = state.beside
+        _, locks, _, appends, *_ = state.ledger
         if locks or not all(one.ended for one, _ in appends.values()):
             judged.fail("I6", f"{sorted(locks)} are locked at the end, or appends under way")
 

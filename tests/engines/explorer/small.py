@@ -12,6 +12,7 @@ from s3commit.core.documents.pages import Unit
 from s3commit.core.documents.ticket import Ticket, UnitResult
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ObjectStore
@@ -62,12 +63,15 @@ class State:
     objects: dict[str, list[Any]]
     uploads: dict[str, Any]
     completed: dict[str, Any]
-    records: dict[str, Any]
-    beside: tuple[dict[Any, Any], ...]  # locks, keys, appends and turns
+    ledger: tuple[dict[Any, Any], ...]  # its parts
     executions: tuple[Execution, ...]
     to_finish: frozenset[tuple[int, str]]
     losses: int
     path: tuple[Any, ...] = field(default=(), compare=False)  # linked list of what was done
+
+    @property
+    def records(self) -> dict[str, JobRecord]:
+        return self.ledger[0]
 
 
 def spec(number: int, conflict: Conflict = Conflict.APPEND, **more: Any) -> JobSpec:

@@ -28,7 +28,7 @@ class StaleStore(MemoryObjectStore):
 
     def _read(self, read: Callable[..., Any], bucket: str, *args: str, **how: Any) -> Any:
         """From the past, now and then."""
-        holder = self._buckets[bucket]
+        holder = self.bucket(bucket)
         present = holder.objects, holder.uploads
         self._past = [*self._past[-PAST:], (dict(holder.objects), dict(holder.uploads))]
         if self._random.random() < STALE:

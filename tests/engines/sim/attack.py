@@ -73,8 +73,7 @@ class AttackedWorld(World):
         """Thirty days later; with ``wholly`` its documents were kept no longer, either."""
         self.faults.strike("record expired")
         job.expired = True
-        self.ledger._jobs.pop(job.directory.ref, None)
-        self.ledger._attempts.pop(job.directory.ref, None)
+        self.ledger.expire(job.directory.ref)
         for key in list(self.bucket.objects) if wholly else ():
             if key.startswith((job.directory.prefix, job.directory.pipeline_prefix)):
                 self.store.delete(BUCKET, key)
@@ -104,7 +103,7 @@ class AttackedWorld(World):
         """Decided jobs below the prefix that hold what another one may want."""
         return [
             f"{job.name} ({job.record_state}: {job.message}) holds {lock.node}"
-            for lock in sorted(self.ledger._locks.values())
+            for lock in self.ledger.locks_below("")
             for job in self.escalation.intruders.values()
             if job.directory.ref == lock.ref and job.record_state in _HOLDING
         ]

@@ -19,7 +19,7 @@ from tests.engines.sim.scheduler import Process, Scheduler
 from tests.fakes.faults import Crash
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
-_OBSERVED = frozenset(
+OBSERVED = frozenset(
     {"put", "delete", "delete_seen", "create_upload", "abort_upload", "complete_upload"}
 )
 _MOVES = frozenset({"open_job", "take_over", "advance", "decide", "note", "lock", "release"})
@@ -142,7 +142,7 @@ class Door:
     def _perform(
         self, process: Process, verb: str, call: Callable[[], Any], args: tuple[Any, ...]
     ) -> Any:
-        if verb in _OBSERVED:
+        if verb in OBSERVED:
             result = getattr(self.observer, verb)(process, call, args)
             if verb == "put":
                 self.observer.note_request(args[1])

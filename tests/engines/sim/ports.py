@@ -89,7 +89,7 @@ def _mark(one: OpenUpload) -> tuple[str, str, str]:
 class _Ledger(_Verbs):
     def __init__(self, door: Door) -> None:
         super().__init__(door, door.ledger, LEDGER_VERBS)
-        self._past: dict[str, JobRecord] = {}
+        self._past: list[JobRecord] = []
 
     def jobs_in(
         self, state: JobState, *, before: str, since: str = "", latest_first: bool = False
@@ -98,10 +98,10 @@ class _Ledger(_Verbs):
 
         def read(state: JobState, since: str, before: str) -> list[JobRecord]:
             if self._door.faults.rate == 0 or self._door.rng.random() >= STALE:
-                self._past = dict(self._door.ledger._jobs)
+                self._past = self._door.ledger.records
             found = [
                 record
-                for record in self._past.values()
+                for record in self._past
                 if record.state is state and since <= record.updated_at < before
             ]
             return sorted(found, key=lambda one: one.updated_at, reverse=latest_first)

@@ -81,7 +81,7 @@ def _is_forgotten(world: World, job: Job) -> bool:
     Only another job there leads the sweep to what it has left.
     """
     ended = job.reset and job.result == JobState.ABORTED.value
-    return bool(ended) and job.directory.ref not in world.ledger._jobs
+    return bool(ended) and world.ledger.job(job.directory.ref) is None
 
 
 def holds(world: World, job: Job) -> bool:
@@ -150,7 +150,7 @@ def settle(world: World) -> None:
     world.scheduler.run()
     last = world.scheduler.seconds - world.keepers.limits.retention - 2 * HOUR
     for job in world.observer.jobs.values():
-        record = world.ledger._jobs.get(job.directory.ref)
+        record = world.ledger.job(job.directory.ref)
         result = world.bucket.current(job.directory.result)
         if "document" in job.sabotaged or job.name in untidy:  # their documents go another time
             continue

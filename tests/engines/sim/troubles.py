@@ -6,11 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tests.engines.sim.losing import lose_ledger
 from tests.engines.sim.model import Job
 from tests.engines.sim.recovery import is_untidy
 from tests.engines.sim.scheduler import Process
-from tests.engines.sim.strangers import hide_page, lose_upload, spoil_document
+from tests.engines.sim.strangers import hide_page, lose_ledger, lose_upload, spoil_document
 
 if TYPE_CHECKING:
     from tests.engines.sim.world import World
@@ -81,8 +80,7 @@ def _forget(world: World, job: Job) -> None:
             return  # it outlives many sweeps
         world.faults.strike("record expired")
         job.expired = True
-        world.ledger._jobs.pop(job.directory.ref, None)
-        world.ledger._attempts.pop(job.directory.ref, None)
+        world.ledger.expire(job.directory.ref)
 
 
 # Events.

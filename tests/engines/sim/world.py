@@ -97,7 +97,7 @@ class World:
             min_part_bytes=1,
         )
         self.ledger = ledger(self.scheduler)
-        self.bucket = self.store._buckets[BUCKET]
+        self.bucket = self.store.bucket(BUCKET)
         self.observer, self.decisions = self._make_judges()
         self.faults = Faults(rng, rng.choice([0.0, 0.003, 0.01, 0.03, 0.08]))
         self.door = Door(

@@ -21,7 +21,7 @@ MAX_FOOTER_BYTES: Final = 16 * 1024**2
 # https://parquet.apache.org/docs/file-format/; PARE is there where the footer is encrypted.
 _MAGIC: Final = b"PAR1"
 _LENGTHS: Final = 8  # bytes of the footer's length, and of the magic
-# Parquet has no such type, and Arrow reads INT96 as the type that it is asked for.
+# Parquet has no such type, and Arrow reads INT96 as the type of the schema given.
 _INT96: Final = pa.timestamp("s")
 
 

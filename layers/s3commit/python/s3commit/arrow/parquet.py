@@ -9,7 +9,7 @@ from pyarrow import parquet, types
 
 from s3commit.writer.stream import PendingUpload
 
-# What file names end in, by codec, as Spark's own writer ends them; Spark's default comes first.
+# Suffixes of file names by codec, those of Spark's own writer; Spark's default comes first.
 CODECS: Final[Mapping[str, str]] = {
     "snappy": ".snappy.parquet",
     "zstd": ".zstd.parquet",

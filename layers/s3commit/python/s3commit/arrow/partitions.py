@@ -17,7 +17,7 @@ from pyarrow import parquet, types
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.writer.place import NULL_PARTITION, escape
 
-# What pandas calls an index without a name that is no plain count, as after a filter.
+# The name that pandas gives an index without one that is not a plain count, as after a filter.
 _INDEX: Final = re.compile(r"__index_level_\d+__")
 
 
@@ -41,7 +41,7 @@ def runs(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[str, pa.
         yield "", batch
         return
     data = batch.drop_columns(list(names))
-    # Bytes, because a text that was cast from bytes may be no UTF-8.
+    # Bytes, because a text that was cast from bytes need not be UTF-8.
     columns = [pc.fill_null(batch[name].cast(pa.large_binary()), b"") for name in names]
     changes = reduce(pc.or_, (pc.not_equal(column[1:], column[:-1]) for column in columns))
     cuts = pc.add(pc.indices_nonzero(changes), 1).to_pylist()

@@ -20,7 +20,7 @@ from s3commit.core.documents.pages import in_groups
 from s3commit.core.formats.layout import JobDirectory, directories_above, is_data, partition_of
 from s3commit.core.model.errors import InvalidInputError, S3CommitError, TransientError
 
-# What BatchDeletePartition takes; BatchCreatePartition would take 100:
+# The limit of BatchDeletePartition; that of BatchCreatePartition is 100:
 # https://docs.aws.amazon.com/glue/latest/webapi/API_BatchDeletePartition.html
 AT_ONCE: Final = 25
 _AS_WANTED: Final = {"AlreadyExistsException", "EntityNotFoundException"}
@@ -141,7 +141,7 @@ def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirect
         header, files = stream_commit_manifest(store, directory, max_bytes=MAX_WHOLE_BYTES)
         paths = {partition_of(file.key[len(catalog.prefix) :]) for file in files}
         table.create(filter(table.has, paths))
-        # What the job has written may be gone by now: a later job's event may have come before.
+        # The job's files may have been removed: a later job's event may have come before.
         gone = (path for path in paths if next(full(store, bucket, catalog, path), None) is None)
         removed = header.replaced is not None and header.replaced.files > 0
         again = catalog.drops_empty and (removed or any(True for _ in gone))

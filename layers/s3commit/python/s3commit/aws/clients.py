@@ -170,7 +170,7 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = F
     from s3commit.aws.failures import translated  # noqa: PLC0415
 
     config = Config(
-        # S3's access logs tell our requests by it. botocore's own is made anew for each request,
+        # S3's access logs tell our requests by it. botocore makes its own again for each request,
         # twice, which takes a tenth of a small one's time.
         user_agent=f"s3commit/{__version__} Botocore/{sdk}",
         signature_version="s3v4",

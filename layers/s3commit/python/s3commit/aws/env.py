@@ -15,7 +15,7 @@ WORKERS: Final = "S3COMMIT_WORKERS"
 PREFIXES: Final = "S3COMMIT_PREFIXES"  # that the functions have rights to; none: all
 FRESH_TABLES: Final = "S3COMMIT_FRESH_TABLES"  # those with an alarm of their own; perhaps none
 LISTENS: Final = "S3COMMIT_LISTENS"  # as the output
-CATALOGS: Final = "S3COMMIT_CATALOGS"  # of the function that tells them, alone
+CATALOGS: Final = "S3COMMIT_CATALOGS"  # of the function that notifies them, alone
 ENCRYPTION: Final = "S3COMMIT_ENCRYPTION"  # of the pipeline's own puts; none: the bucket's default
 ENCRYPTION_KEY: Final = "S3COMMIT_ENCRYPTION_KEY"
 
@@ -37,7 +37,7 @@ SWEEP_RULE_OUTPUT: Final = "SweepRule"
 # The queues by what they take; that of committed jobs is there where catalogs are notified.
 INBOXES: Final = ("Ingest", "Request", "Catalogs")
 PAUSED: Final = ("Ingest", "Request")
-# Which of them hears of the objects whose keys end so.
+# Which of them receives the events of objects whose keys end so.
 NOTIFIED: Final = {".pendingset": "Ingest", "/_job.json": "Ingest", "/_request.json": "Request"}
 LISTENS_OUTPUT: Final = "Listens"  # of each its queue's ARN and its rule, perhaps empty, as JSON
 MAPPING_OUTPUTS: Final = {name: f"{name}Mapping" for name in INBOXES}
@@ -69,7 +69,7 @@ JOBS_ABANDONED: Final = "JobsAbandoned"
 JOBS_RESUMED: Final = "JobsResumed"
 SWEEP_FAILURES: Final = "SweepFailures"
 
-# The line that goes with a refused document, and the field that says below which prefix it lies.
+# The line that goes with a refused document, and the field that says below which prefix it is.
 REFUSED_MESSAGE: Final = "document refused"
 REFUSED_PREFIX: Final = "prefix"
 # The line of a step, and for how many seconds the machine now waits: of a SEALED job, for others.
@@ -83,13 +83,14 @@ EVENT_DETAIL_TYPE: Final = "s3commit job ended"
 SWEEP_LIMITS: Final = {"stuckMinutes": 15, "abandonedHours": 24, "retentionDays": 30}
 
 # For which an event of a job comes again while an empty ledger heals: 25 minutes in which nothing
-# is done (`core.jobs.healing`), and half an hour of its walk. What waits longer is put aside.
+# is done (`core.jobs.healing`), and half an hour of its walk. A message that waits longer is put
+# aside.
 HEALING_SECONDS: Final = 3_600
 
-# How many functions run at once. Nothing is reserved unless the deployer says so: an account whose
-# quota is low has nothing that could be. Instead each source of calls has a limit of its own, and
-# together they stay below what the deployment may use. A queue with a higher limit would have its
-# messages throttled, and after five times put aside:
+# How many functions run in parallel. Nothing is reserved unless the deployer says so: an account
+# whose quota is low has nothing that could be. Instead each source of calls has a limit of its own,
+# and together they stay below what the deployment may use. A queue with a higher limit would have
+# its messages throttled, and after five times put aside:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 
 # With so many workers, of `core.model.limits.COMPLETE_WORKERS` completions each, one job stays
@@ -97,7 +98,7 @@ HEALING_SECONDS: Final = 3_600
 MOST_WORKERS: Final = 40
 MOST_REQUESTS: Final = 5
 MOST_MANIFESTS: Final = 20
-# AWS takes no less for a queue.
+# The least that AWS accepts for a queue.
 LEAST_OF_A_QUEUE: Final = 2
 # The steps of jobs at work, and the sweep's.
 STEPS: Final = 3
@@ -112,7 +113,7 @@ class Catalog(NamedTuple):
 
     prefix: str
     table: str
-    drops_empty: bool  # a partition goes from the catalog when its last file is gone
+    drops_empty: bool  # a partition goes from the catalog with its last file
 
     @classmethod
     def of(cls, parameter: str) -> Catalog:

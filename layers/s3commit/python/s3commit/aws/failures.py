@@ -69,7 +69,7 @@ _CODES: dict[str, _Kind] = {
     # an event source mapping whose last change is under way:
     # https://docs.aws.amazon.com/lambda/latest/api/API_UpdateEventSourceMapping.html
     "ResourceInUseException": _TRANSIENT,
-    # pynamodb drops the status, so DynamoDB's lasting 400s stand here
+    # pynamodb drops the status, so DynamoDB's lasting 400s are here
     "ValidationException": (InvalidInputError, None),
     "SerializationException": (InvalidInputError, None),
     "IdempotentParameterMismatchException": (InvalidInputError, None),
@@ -109,10 +109,10 @@ _NO_CREDENTIALS = (PartialCredentialsError, CredentialRetrievalError, SSOError, 
 # The request may have been carried out: no answer came, or one that can't be read.
 _UNHEARD = (ConnectionFailure, HTTPClientError, IncompleteReadError, ResponseParserError)
 
-# How a ValueError of botocore's begins, which is no class of its own.
+# The beginning of a ValueError of botocore's that has no class of its own.
 _BAD_ENDPOINT = ("Invalid endpoint", "Invalid IPv6 URL")
 
-# What one item's condition did to a transaction (CancellationReasons).
+# The effect of one item's condition on a transaction (CancellationReasons).
 _REASONS: dict[str, _Kind] = {
     "ConditionalCheckFailed": (PreconditionError, None),
     "TransactionConflict": (TransientError, CONFLICT),
@@ -135,7 +135,7 @@ def translate(error: Exception, what: str) -> S3CommitError:
         is_here = endpoint.hostname in {"127.0.0.1", "::1", "localhost"}
         cure = "; if that is the embedded runtime, start it: s3commit local up" if is_here else ""
         return TransientError(f"{what}: {line}{cure}")
-    return InvalidInputError(f"{what}: {error}")  # a parameter or a setting that no retry mends
+    return InvalidInputError(f"{what}: {error}")  # a parameter or a setting: no retry helps
 
 
 def no_credentials() -> AccessError:

@@ -11,7 +11,7 @@ from s3commit.aws.failures import translated
 from s3commit.core.model.moments import rfc3339
 
 MOST_GROUPS, MOST_PAGES, MOST_LINES = 50, 5, 500  # in one request; of a group; in all
-# Of a line of Powertools, what says nothing of the job, or stands elsewhere.
+# Members of a line of Powertools that say nothing of the job, or that are shown elsewhere.
 _LEFT_OUT: Final = re.compile(
     "level|message|step|job_id|timestamp|location|service|execution|cold_start|function_.+|xray_.+"
     "|exception_name|stack_trace"

@@ -79,7 +79,7 @@ def visits_of(events: Iterable[dict[str, Any]]) -> list[StateVisits]:
     https://docs.aws.amazon.com/step-functions/latest/apireference/API_HistoryEvent.html
     """
     found: dict[str, StateVisits] = {}
-    states: dict[int, str] = {}  # in which state an event happened: those of a Map run at once
+    states: dict[int, str] = {}  # in which state an event happened: those of a Map run in parallel
     around: dict[str, str] = {}  # the state in whose Map a state is
     for event in events:
         kind, at = event["type"], event["timestamp"].astimezone(UTC)

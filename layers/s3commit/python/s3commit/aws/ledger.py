@@ -57,7 +57,7 @@ from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.clock import Clock
 from s3commit.core.ports.ledger import Change, HeldError, Ledger
 
-_MOVES_ITEMS = {"state", "locks"}  # what stands beside a record changes with these alone
+_MOVES_ITEMS = {"state", "locks"}  # items beside a record change with these alone
 JOB_DAYS = 30  # how long an ended job stays in the ledger, unless the deployment says else
 
 
@@ -226,7 +226,7 @@ class DynamoLedger(DynamoNotes, Ledger):
 
     def unlist(self, ref: str) -> None:
         is_there = JobItem.pk.exists()
-        # Else its time to live was over.
+        # Otherwise its time to live was over.
         with suppress(PreconditionError), translated(f"taking job {ref} out of the index"):
             self._items.job(*job_key(ref)).update([JobItem.shelf.remove()], is_there)
 

@@ -50,7 +50,7 @@ from s3commit.core.ports.clock import Clock
 
 DAY: Final = 86_400  # seconds
 NOTE_DAYS = 30  # how long a note stays, which S3 can always replace
-# No table is restored within a minute, so its id is not asked for more often.
+# No table is restored within a minute, so its id is not read more often.
 REMEMBERED: Final = 60.0  # seconds
 
 
@@ -60,7 +60,7 @@ class DynamoNotes:
     ``page`` bounds a page of a query.
     """
 
-    _known: tuple[str, float] = "", 0.0  # the table's id, and when it was asked for
+    _known: tuple[str, float] = "", 0.0  # the table's id, and when it was read
 
     def __init__(self, items: Items, clock: Clock, page: int | None) -> None:
         self._items = items

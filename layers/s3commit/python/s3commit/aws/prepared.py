@@ -29,7 +29,7 @@ from s3commit.aws.clients import S3Client
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PAUSE: Final = 60  # seconds in which botocore sends all, after most answers that are no success
+PAUSE: Final = 60  # seconds in which botocore sends all, after most answers that are not a success
 MOST_LOST: Final = 2  # connections in a row
 SMALL: Final = 1 << 18  # bytes; of a larger body the transfer takes longer than botocore does
 _OF_ONE_OBJECT: Final = (404, 409, 412)  # no reason for a pause
@@ -91,7 +91,7 @@ class _Way:
     signer: Any
 
 
-# What botocore signs during a call, in its thread: operation, request and signer of each attempt.
+# Signed by botocore during a call, in its thread: operation, request and signer of each attempt.
 _SIGNED: Final[ContextVar[list[tuple[str, Any, Any]] | None]] = ContextVar("signed", default=None)
 
 
@@ -131,7 +131,7 @@ class PreparedRequests:
         finally:
             _SIGNED.reset(around)
         own = [attempt[1:] for attempt in signed if attempt[0] == operation]
-        with suppress(Exception):  # S3 has done it: whatever fails here is no failure
+        with suppress(Exception):  # S3 has done it: an error here changes nothing
             # The last attempt counts, since a redirect changes the address and the region.
             if own and (shown := self._way(operation, parameters["Key"], *own[-1])):
                 self._ways[named] = shown
@@ -148,7 +148,7 @@ class PreparedRequests:
         except (_UnfitError, UnicodeEncodeError):
             return None
         except Exception as error:
-            # Connections that S3 has closed while nothing was sent are no reason for a pause.
+            # Connections that S3 has closed while nothing was sent do not begin a pause.
             self._lost += 1
             if self._lost > MOST_LOST or not _is_lost(error):
                 self._lost, self._again = 0, time.monotonic() + PAUSE

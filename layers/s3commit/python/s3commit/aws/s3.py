@@ -195,7 +195,7 @@ class S3ObjectStore:
                 raise
         except PreconditionError:
             # S3 answers 412 to an object that is not there as well. A HEAD may be refused where a
-            # stranger has put another object meanwhile.
+            # stranger has put another object.
             if listed_at(self, bucket, key) is not None:
                 raise
 
@@ -289,12 +289,12 @@ class S3ObjectStore:
                 )
         except TransientError as error:
             if if_absent and error.code == CONFLICT:
-                # the parts would have to be sent again, and the task that has them is gone
+                # the parts would have to be sent again, and the task that has them has ended
                 raise PreconditionError(error.message, code=CONFLICT) from error
             raise
         except InvalidInputError as error:
             # The client has chosen all that S3 may find wrong with the request: the parts, their
-            # etags and the length. So whatever it is, no repetition mends it.
+            # etags and the length. So no retry helps.
             raise JobRefusedError(error.message, code="PARTS_MISMATCH") from error
         return ObjectFacts(key, answer["ETag"], length)
 

@@ -28,7 +28,7 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.moments import rfc3339
 from s3commit.core.ports.objects import ListedObject, OpenUpload
 
-# What XML 1.0 can not carry, not even as a character reference (https://www.w3.org/TR/xml/#charsets)
+# Characters that XML 1.0 cannot carry, not even as a character reference (https://www.w3.org/TR/xml/#charsets)
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -43,7 +43,7 @@ def open_uploads(
     S3's errors as `s3commit.core.model.errors`.
     """
     # Not botocore's paginator: it does not decode keys here, and without EncodingType a key
-    # that XML can not carry breaks the listing.
+    # that XML cannot carry breaks the listing.
     markers: dict[str, Any] = {"KeyMarker": after} if after else {}
     while True:
         with translated(f"listing the uploads of s3://{bucket}/{prefix}"):
@@ -118,7 +118,7 @@ def keeps_changed(client: S3Client, bucket: str, prefix: str = PIPELINE) -> bool
     together: Any = {"Objects": [{"Key": key, "ETag": other}], "Quiet": True}
     what = f"trying a conditional delete of s3://{bucket}/{key}"
     with suppress(PreconditionError, NotFoundError), translated(what):
-        client.delete_object(**named, IfMatch=other)  # who has no right to delete puts nothing
+        client.delete_object(**named, IfMatch=other)  # without the right to delete, nothing is put
     with translated(what):
         try:
             for attempt in (

@@ -34,7 +34,7 @@ def run_step(ports: Ports, steps: Mapping[str, Step], event: dict[str, Any]) -> 
     except (JobRefusedError, InvalidInputError) as error:
         logger.warning("step refused the job", code=error.code, reason=error.message)
         raise JobRefusedError(refusal_text(error.code, error.message), code=error.code) from error
-    except NeedsOperatorError as error:  # what to do depends on the code, not on the class
+    except NeedsOperatorError as error:  # the remedy depends on the code, not on the class
         logger.error("step needs an operator", code=error.code, reason=error.message)
         raise type(error)(refusal_text(error.code, error.message), code=error.code) from error
     return encode_ticket(after) | {"next": following}

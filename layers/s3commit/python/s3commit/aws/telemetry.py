@@ -9,7 +9,7 @@ from s3commit.aws import env
 from s3commit.core.formats.layout import MAGIC_PREFIX
 from s3commit.core.formats.strict_json import one_line
 
-# Of the prefix that a refused document lies below: enough to tell a tenant (`tenants/a/`).
+# Of the prefix that a refused document is below: enough to tell a tenant (`tenants/a/`).
 PREFIX_ELEMENTS = 2
 PREFIX_CHARACTERS = 64
 

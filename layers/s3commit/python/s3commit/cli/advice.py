@@ -14,7 +14,7 @@ from s3commit.core.ports.executions import Execution
 
 PATIENCE = 3600  # seconds without a change; only a step that dies again and again takes longer
 OPEN_PATIENCE = 86400  # an OPEN job waits for its tasks, which may take their time
-REQUEST_PATIENCE = 300  # of an OPEN job's request, which an execution takes up in seconds
+REQUEST_PATIENCE = 300  # of an OPEN job's request, with which an execution begins in seconds
 _JAR = "s3commit-native"  # the client of Spark's own writers
 
 MEANING: dict[str, str] = {

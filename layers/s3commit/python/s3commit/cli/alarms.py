@@ -88,7 +88,7 @@ def unheard(around: Deployment) -> list[str]:
     return [notifications.told(found)] * bool(found)
 
 
-# What is watched: its heading, and how it is read.
+# The things watched: the heading of each, and how it is read.
 _WATCHED: dict[str, tuple[str, Callable[[Deployment], Any]]] = {
     "alarms": ("alarms", ringing),
     "deadLetters": ("dead letters", dead_letters),

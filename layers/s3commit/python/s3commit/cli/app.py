@@ -136,4 +136,4 @@ def app() -> None:
       4  the outcome is unknown: it may still be committed
 
     Data goes to stdout, everything else to stderr. NO_COLOR turns colours off.
-    """  # noqa: D301 - click wants the backspace
+    """  # noqa: D301 - click needs the backspace

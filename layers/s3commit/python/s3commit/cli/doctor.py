@@ -33,14 +33,14 @@ from s3commit.core.model.errors import (
 )
 from s3commit.version import __version__
 
-# What docs/deploy.md gives a writer, on the objects and on the bucket.
+# A writer's rights in docs/deploy.md, on the objects and on the bucket.
 ON_OBJECTS = (
     "s3:PutObject",
     "s3:AbortMultipartUpload",
     "s3:ListMultipartUploadParts",
     "s3:GetObject",
 )
-ON_JOBS = ("s3:DeleteObject",)  # of the jar: on what lies in job directories, and nothing else
+ON_JOBS = ("s3:DeleteObject",)  # of the jar: on objects in job directories, and nothing else
 ON_BUCKET = ("s3:GetBucketNotification", "s3:ListBucket")
 
 

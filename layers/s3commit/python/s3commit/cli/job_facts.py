@@ -146,7 +146,7 @@ def read_job(
         if record.state.value != result.outcome.value:
             says = f"{RESULT_FILE} has {result.outcome}, the ledger {record.state}"
             problems[RESULT_FILE], result = f"{says}: the pipeline did not write it", None
-    # Where a request stands, an ended job that has no result yet is not done.
+    # Where there is a request, an ended job that has no result yet is not done.
     is_done = not requested or RESULT_FILE in problems
     if result is None and record is not None and record.state in ENDED and is_done:
         # The sweep deletes the documents of ended jobs, the jar those of undone ones.

@@ -44,7 +44,7 @@ from s3commit.core.ports.executions import Execution
 from s3commit.writer.requests import Patience, require_committed
 
 COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in the ledger
-STARTING = 20.0  # seconds until a new execution has taken its job over, at most
+STARTING = 20.0  # seconds until a new execution works on its job, at most
 SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops counting
 _UNCOUNTED = "only some of the destination's open uploads were read: this job may have more"
 _REGION = re.compile("[a-z0-9-]+")
@@ -77,7 +77,7 @@ def show(session: Session, *, job: NamedJob, following: bool, history: bool, tim
     each job that blocks this one. It exits with 0 if the job is committed, or if another job with
     its idempotency key was; with 3 if it is aborted or rolled back; with 4 if its execution has
     died, or after --timeout.
-    """  # noqa: D301 - click wants the backspace
+    """  # noqa: D301 - click needs the backspace
     find = cache(partial(locate, session, job))
     if following:
         require_committed(_follow(session, lambda: read_job(session, *find()), timeout))
@@ -264,7 +264,7 @@ def _follow(session: Session, look: Callable[[], JobFacts], timeout: int) -> Job
             again = f"show {job.name}"
             now, where = session.epoch(), (job.state, job.execution)
             dead_since = dead_since if where == at else None
-            # It may have ended its job meanwhile, or another, of `s3commit commit`, be starting.
+            # It may just have ended its job, or another, of `s3commit commit`, be starting.
             stopped = dead_since is not None and now - dead_since >= STARTING
             if job.result is None and (where != at or dead_since or now - looked >= COUNT_EVERY):
                 at, looked = where, now

@@ -153,7 +153,7 @@ def _document(
 ) -> dict[str, Any]:
     waits_for, execution = waits[record.ref], executions.get(record.execution)
     requested_at = requests.get(record.ref)
-    failed = None  # also of an execution that succeeded meanwhile: it has ended the job
+    failed = None  # also of an execution that has just succeeded: it has ended the job
     if execution and not execution.is_running and execution.status != "SUCCEEDED":
         failed = execution.failure.code if execution.failure else execution.status
     requested = int(now - epoch_of(requested_at)) if requested_at else None

@@ -78,14 +78,16 @@ def uploads(session: Session, *, place: Destination) -> None:
         if look.refused and total["sizesUnknown"] == total["uploads"] + len(found):
             raise _lacking(look.refused, "s3:ListMultipartUploadParts")
         tell("upload", found)
+        done: list[Row] = []
         for row in found:
             total["unclaimed"] += row["writer"] in {STAGING, UNKNOWN}
-            tell("directory", _left(inside, f"s3://{place.bucket}/{row['key']}"))
+            done += _left(inside, f"s3://{place.bucket}/{row['key']}")
             for one in (total, inside[-1]):
                 one["uploads"] += 1
                 one["bytes"] += row["bytes"] or 0
                 one["usdPerMonth"] += row["usdPerMonth"] or 0
                 one["ageSeconds"] = max(one["ageSeconds"], row["ageSeconds"])
+        tell("directory", done)
     tell("directory", reversed(inside))
     if out.json:
         out.line(total)

@@ -132,7 +132,7 @@ def run_foreground(
     out = sys.stdout
     sys.stderr.write("s3commit: starting the pipeline on this machine, about 10 s ...\n")
     with (
-        redirect_stdout(sys.stderr),  # whatever a library prints
+        redirect_stdout(sys.stderr),  # for libraries that print
         LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,
     ):
         if versioned:

@@ -34,7 +34,7 @@ LEFT_TO_AWS = frozenset(
 )
 _SECTIONS = frozenset(
     {"Description", "Resources", "Outputs"}
-    | {"Parameters", "Rules"}  # they ask for the CDK's bootstrap stack, which is not needed here
+    | {"Parameters", "Rules"}  # they require the CDK's bootstrap stack, which is not needed here
 )
 _ATTRIBUTES = frozenset(
     {"Type", "Properties"}

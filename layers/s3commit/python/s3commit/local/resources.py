@@ -17,7 +17,7 @@ from s3commit.local.triggers import rate
 
 Properties = Mapping[str, Any]
 
-# What the moto patches were measured with; another one may work otherwise than in AWS.
+# The release that the moto patches were measured with; another one may work otherwise than in AWS.
 _INTEGRATIONS = frozenset({"lambda:invoke", "events:putEvents", "s3:getObject"})
 _RULES = "LifecycleConfiguration.Rules"
 _QUEUES = "NotificationConfiguration.QueueConfigurations"

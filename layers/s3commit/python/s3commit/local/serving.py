@@ -80,11 +80,11 @@ class Endpoint(Serving):
                 if verbose:
                     super().log(type, message, *args)
 
-        # moto says at length how each task of a state machine failed; the function said it before.
+        # moto says at length how each task of a state machine failed; the function has logged it.
         for name, quiet in (("werkzeug", logging.ERROR), ("moto", logging.CRITICAL)):
             logging.getLogger(name).setLevel(logging.INFO if verbose else quiet)
         application: Any = DomainDispatcherApplication(create_backend_app)
-        # Else moto lists its own directory for each request, and lets no other in meanwhile.
+        # Otherwise moto lists its own directory for each request, while others wait.
         application.get_backend_for_host = functools.cache(application.get_backend_for_host)
         wrapped = middleware(application) if middleware else application
         super().__init__(port, lambda _port: wrapped, Handler, "endpoint")

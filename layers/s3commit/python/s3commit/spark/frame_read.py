@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-# What Hadoop says of a scheme for which it has no class, or no name of one.
+# Hadoop's errors for a scheme for which it has no class, or no name of one.
 _NO_FILE_SYSTEM: Final = ("FileSystem not found", "No FileSystem for scheme")
 
 

@@ -226,7 +226,7 @@ def _write(
             options, schema, like, who = _prepared(df, options)
             tally = tally_of(df.sparkSession, wanted=progress)
             begun = begin(options, like, _CLIENT, who)
-    if result is None:  # else no task has to run
+    if result is None:  # otherwise no task has to run
         with begun as job:  # aborts the job in an error
             with shown(tally):
                 messages = run(df, SparkJob(job, options, schema, tally))

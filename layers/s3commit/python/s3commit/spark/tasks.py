@@ -39,7 +39,7 @@ _MESSAGE: Final = "message"
 _SHOWN: Final = re.compile(
     rf"^{re.escape(S3CommitError.__module__)}\.S3CommitError: \[(\w+) (\w+)\] (.*)$", re.MULTILINE
 )
-# What a task tells the driver: the attempt, None if it has written no file, and its rows.
+# A task's answer to the driver: the attempt, None if it has written no file, and its rows.
 TaskMessage = tuple[CountedAttempt | None, int]
 
 

@@ -9,7 +9,7 @@ from s3commit.core.model.errors import S3CommitError
 # The least release, and where to get one.
 _LEAST: Final = {
     "pyspark": (
-        # The cluster's: another one of pip's would cover it, and may not fit its Java part.
+        # The cluster's: another one of pip's would cover it, and might not fit its Java part.
         (3, 5),
         "run this with the cluster's Python; where there is no cluster, pip install pyspark",
     ),

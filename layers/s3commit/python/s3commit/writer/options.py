@@ -23,7 +23,7 @@ Mode = Literal["append", "error", "errorifexists", "overwrite"]
 OverwriteMode = Literal["static", "dynamic"]
 Compression = Literal["snappy", "zstd", "gzip", "lz4", "none"]
 
-# As Spark's writer reads them; its `ignore` has no job that could do it.
+# As Spark's writer reads them; no job can do `ignore`.
 MODES: Final[Mapping[str, Conflict]] = {
     "append": Conflict.APPEND,
     "error": Conflict.FAIL,
@@ -214,7 +214,7 @@ def _is_sound(encryption: object) -> bool:
 
 
 ALGORITHMS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
-# What a keyword takes, in words, and whether a value is one.
+# The values of a keyword, in words, and whether a value is one.
 _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "partition_by": (
         f"a column's name, or a list of names, each of 1 to {MAX_COLUMN_NAME} characters",

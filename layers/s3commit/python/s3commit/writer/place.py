@@ -89,31 +89,26 @@ def escape(name: str) -> str:
 
 
 def check_place(
-    store: NamesReader,
-    destination: Destination,
-    partition_by: Sequence[str],
-    *,
-    others_stay: bool = False,
-    other_columns: bool = False,
-    adds: bool = False,
+    store: NamesReader, options: Options, *, compares: bool = True
 ) -> ListedObject | None:
     """Refuse a place where readers would not find all rows. Raises `InvalidInputError`.
 
     ``PATH_IS_OBJECT``: an object has a directory's own name, the destination's (``t`` beside
     ``t/``), or that of a partition of the first column. Spark reads the directory, other readers
-    the object. ``OTHER_LOG``: readers go by the log of another writer, or, if the job ``adds`` to
-    what is there, by a summary of the files. ``OTHER_PARTITIONS``, where the files that are there
-    stay, unless ``other_columns`` are permitted: they have other partition
-    columns, or the same in other capitals, so that readers could not read both as one table. As
-    Spark reads a table, files outside of partitions don't count if others are in one.
+    the object. ``OTHER_LOG``: readers go by the log of another writer, or, if the job adds to what
+    is there, by a summary of the files. ``OTHER_PARTITIONS``: the files that are there stay, and
+    have other partition columns, or the same in other capitals, so that readers could not read both
+    as one table. As Spark reads a table, files outside of partitions don't count if others are in
+    one.
 
-    Returns the newest of the data files seen, if ``others_stay``; None without one.
+    Returns the newest of the data files seen, if they stay and it ``compares`` them; None without
+    one.
 
-    Requests: listings of one object, and beside it of the names in the destination; then, with
-    ``others_stay``, one of a few partitions, until one has a file, for each name of their column.
+    Requests: listings of one object, and beside it of the names in the destination; then, if it
+    compares, one of a few partitions, until one has a file, for each name of their column.
     """
+    destination, columns = options.destination, [*map(escape, options.partition_by)]
     bucket, prefix = destination.bucket, destination.prefix
-    columns = [*map(escape, partition_by)]
     try:
         own, found = side_by_side(
             partial(listed_at, store, bucket, prefix[:-1]),
@@ -122,12 +117,13 @@ def check_place(
         names = [one.key[len(prefix) :] for one in found]
         _refuse_objects(destination, own is not None, names, columns)
         _refuse_other_log(store, destination, names)
-        if adds:
+        if options.adds and options.check_partitions:
             _refuse_summary(destination, names)
-        files = list(_newest(store, destination, found)) if others_stay else []
+        stay = compares and options.files_stay
+        files = list(_newest(store, destination, found)) if stay else []
     except (AccessError, NotFoundError):
-        return None  # whoever may not list finds out at the first document, as who has no bucket
-    for file in files if not other_columns else ():
+        return None  # without the right to list, the first document fails, as without a bucket
+    for file in files if options.check_partitions else ():
         _refuse_other_columns(destination, file, columns)
     return max(files, key=_age, default=None)
 
@@ -237,7 +233,9 @@ def _newest(
     if not partitions and (file := newest(below)) is not None:
         yield file
     for those in [*partitions.values()][:PARTITIONS]:
-        those.sort(key=lambda name: not name.endswith(f"={NULL_PARTITION}/"))  # it is no last day
+        those.sort(
+            key=lambda name: not name.endswith(f"={NULL_PARTITION}/")
+        )  # it is not the last day
         for name in those[: -PARTITIONS - 1 : -1]:
             file = newest(islice(store.list(bucket, destination.prefix + name), PAGE))
             if file is not None:

@@ -173,7 +173,7 @@ def wait_for_result(store: WriterStore, directory: JobDirectory, patience: Patie
             raise _unknown(directory, error.message) from error
         else:
             return result
-        # One more look when the time is over: it may have passed while the process stood still.
+        # One more look when the time is over: it may have passed while the process did not run.
         over = not patience.pause()
         if not over and not reminded and patience.waited >= REMIND_AFTER:
             reminded = True

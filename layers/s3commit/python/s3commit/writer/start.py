@@ -122,24 +122,17 @@ def start_job(
         created_at=environment.now(),
         client=client,
         who=this_program() if who is None else who,
-        # The digest: nobody who reads a job's documents learns the next keys of a stream.
+        # The digest: no reader of a job's documents learns the next keys of a stream.
         idempotency_key=None if key is None else key_digest(key),
         conditions=options.conditions,
     )
     if store is None:
         s3 = make_client()
         store = found = S3ObjectStore(s3, encryption=options.encryption)
-        stays = options.files_stay and options.check_partitions and bool(spec.partition_by)
+        compares = options.check_partitions and bool(spec.partition_by)
         side_by_side(
             partial(check_pipeline, s3, spec.destination),
-            partial(
-                check_place,
-                found,
-                spec.destination,
-                spec.partition_by,
-                others_stay=stays,
-                adds=options.adds and options.check_partitions,
-            ),
+            partial(check_place, found, options, compares=compares),
             # With a key the files may be those of its own job, which only the pipeline knows.
             *([partial(refuse_files, found, options)] if key is None else []),
         )
@@ -164,7 +157,7 @@ def put_job(store: WriterStore, spec: JobSpec) -> None:
     (``NO_BUCKET``), `AccessError` and `TransientError`.
     """
     directory, body = JobDirectory(spec.destination, spec.job_id), JOB_JSON.encode(spec)
-    decode_job(body, directory)  # what the pipeline would refuse after the last task, now
+    decode_job(body, directory)  # refused now, not by the pipeline after the last task
     destination, job_id = directory.destination, directory.job_id
     try:
         stands = put_first(store, directory.bucket, directory.job, body, max_bytes=MAX_JOB_BYTES)

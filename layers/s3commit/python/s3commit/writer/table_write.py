@@ -66,14 +66,7 @@ def look(options: Options, check_schema: CheckSchema, *more: Callable[[], object
     store, place = shared_store(options.encryption), options.destination
 
     def look_at_place() -> None:
-        newest = check_place(
-            store,
-            place,
-            options.partition_by,
-            others_stay=options.files_stay,
-            other_columns=not options.check_partitions,
-            adds=options.adds and options.check_partitions,
-        )
+        newest = check_place(store, options)
         # An overwrite may be there to replace that very file.
         appends = options.conflict is not Conflict.REPLACE
         if newest is not None and options.check_schema and appends:

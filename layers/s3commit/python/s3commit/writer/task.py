@@ -135,7 +135,7 @@ class Task:
                     f"task {self.task_id} has already opened {relative_path!r}",
                     code="DUPLICATE_PATH",
                 )
-            self._streams[key] = None  # taken, also should the start fail: it may have happened
+            self._streams[key] = None  # used, also should the start fail: it may have happened
         stream = PendingUpload(
             self._store,
             Target(self.directory, key, self.task_id, self.attempt_id, content_type),
@@ -145,7 +145,7 @@ class Task:
         with self._lock:
             self._streams[key] = stream
             ended = self._ended
-        if ended:  # aborted by another thread meanwhile
+        if ended:  # aborted by another thread
             stream.withdraw()
             self._check_running()
         return stream

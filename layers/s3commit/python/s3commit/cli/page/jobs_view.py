@@ -29,7 +29,7 @@ SORTED = {
 }
 PAGE = 200  # jobs on one page
 OLDEST = 50  # jobs of each state under way that are looked at as well: those may be in trouble
-REMEMBERED = 10_000  # what writers said of themselves: their documents do not change
+REMEMBERED = 10_000  # names that writers gave themselves: their documents do not change
 
 
 class JobsView:

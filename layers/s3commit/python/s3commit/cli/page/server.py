@@ -24,7 +24,7 @@ from s3commit.core.model.amounts import many, size
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.local.serving import Serving
 
-# The content of each view, by what stands behind the address's ``?``: a template's variables, and
+# The content of each view, by the text behind the address's ``?``: a template's variables, and
 # ``ended``, which says that nothing will change any more.
 Views = Mapping[str, Callable[[Mapping[str, str]], dict[str, Any]]]
 
@@ -72,7 +72,7 @@ def make_page(session: Session, port: int) -> tuple[Flask, str]:
 
 def _look(session: Session, views: Views, view: str, asked: MultiDict[str, str]) -> dict[str, Any]:
     """The content of a view; an error is an answer of one line, as the command has it."""
-    session.trusted.clear()  # the table may be another one by now
+    session.trusted.clear()  # the table may be another one since
     try:
         found: dict[str, Any] = views[view](asked)
     except (InvalidInputError, click.UsageError) as error:

@@ -20,12 +20,12 @@ STEPS: Final = {
     **dict.fromkeys(("AbortJob", "RollBack", "TidyUp"), "end"),
 }
 
-# What completes uploads: of a job of one unit a call, of a small job a Map within the machine, of
-# any a Map Run. `COUNTED` follows all of them.
+# The ways to complete uploads: of a job of one unit a call, of a small job a Map within the
+# machine, of any a Map Run. `COUNTED` follows all of them.
 AT_ONCE, FEW, ALL = "CompleteAtOnce", "CompleteFew", "CompleteUploads"
 COUNTED: Final = "BeginPublish"
 
-# What follows a wait, whose length the ticket has.
+# The steps after a wait, whose length the ticket has.
 WAITS: Final = {
     "WaitForLedger": FIRST,  # an empty table heals itself before any job is sealed in it
     "WaitForDestination": "AcquireDestination",
@@ -57,7 +57,7 @@ _BY_A_TWIN: Final = Way(JobState.COMMITTING, "DecideCommit")
 # After a step the first way that fits; then those by which a job is resumed, as after SealJob.
 AFTER: Final[dict[str, tuple[Way, ...]]] = {
     "VerifyManifests": (
-        # A job that appends, without a key, waits for nobody.
+        # A job that appends, without a key, waits for no other.
         Way(JobState.SEALED, "CheckConditions", "acquired"),
         Way(JobState.SEALED, "AcquireDestination"),
         _BY_A_TWIN,
@@ -88,7 +88,7 @@ RESUMED: Final = (
     Way(JobState.SEALED, "VerifyManifests"),
     Way(JobState.COMMITTING, AT_ONCE, "is_one_unit"),
     Way(JobState.COMMITTING, FEW, "few"),
-    # What a Map does with an empty dataset is not documented; a job without files has one.
+    # The documents do not say how a Map ends with an empty dataset; a job without files has one.
     Way(JobState.COMMITTING, ALL, "units"),
     Way(JobState.COMMITTING, COUNTED),
     Way(JobState.PUBLISHING, "RemoveReplaced", "replaces"),
@@ -100,7 +100,7 @@ RESUMED: Final = (
     Way(JobState.ABORTED, "AbortJob"),
     Way(JobState.ROLLED_BACK, "RollBack"),
 )
-# Where BeginPublish may find a job that a twin has taken further.
+# Where BeginPublish may find a job that a twin has continued.
 BEHIND: Final = {
     *(JobState.PUBLISHING, JobState.COMMITTED),
     *(JobState.ROLLING_BACK, JobState.ROLLED_BACK),

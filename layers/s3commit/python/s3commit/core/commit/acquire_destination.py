@@ -60,7 +60,7 @@ def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
     long, ``OVERTAKEN`` for one that came too late, and as `other_holder`.
     """
     record = planned_record(ports, ticket, JobState.SEALED, JobState.COMMITTING)
-    if record.state is JobState.COMMITTING:  # by a twin, which went on
+    if record.state is JobState.COMMITTING:  # by a twin, which continues
         return ticket.after(record)
     key = record.idempotency_key
     holder = other_holder(ports, record, key) if key is not None else None

@@ -17,7 +17,7 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.parallel import together
 
-# Where a twin may have taken the job, which went on.
+# The states in which a twin that continued the job may have left it.
 _BY_A_TWIN: Final = (
     *(JobState.PUBLISHING, JobState.COMMITTED),
     *(JobState.ROLLING_BACK, JobState.ROLLED_BACK),

@@ -52,7 +52,7 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
                 partial(planned_record, ports, ticket, JobState.SEALED, JobState.COMMITTING),
                 partial(known_spec, ports, ticket),
             )
-        if record.state is JobState.COMMITTING:  # by a twin, which went on
+        if record.state is JobState.COMMITTING:  # by a twin, which continues
             return ticket.after(record)
         refuse_changed(spec, record)
         failed = spec.conditions.failed(record.planned.files, record.planned.rows)

@@ -45,7 +45,7 @@ def complete_unit(ports: Ports, ticket: Ticket, unit: Unit) -> UnitResult:
     except LostRaceError:
         return UnitResult(unit.number, files=0, lost=0)
     lost = list(filter(None, ports.parallel(partial(complete_file, ports), files)))
-    # What will not change by another look comes first.
+    # Answers that another look does not change come first.
     lost.sort(key=lambda error: isinstance(error, AccessError))
     why = _words(lost[0], record.planned.units) if lost else ""
     return UnitResult(unit.number, files=len(files) - len(lost), lost=len(lost), why=why)
@@ -72,7 +72,7 @@ def complete_file(ports: S3Ports, file: PendingFile) -> S3CommitError | None:
     except (NotFoundError, PreconditionError, JobRefusedError, AccessError) as error:
         facts = listed_at(ports.store, file.bucket, file.key)
         if facts is None and error.code == CONFLICT:
-            # S3 answers 409 to one of two that complete at once, before the other one's is there.
+            # S3 answers 409 to one of two that complete together, before the other one's is there.
             raise TransientError(f"another request completes the upload of {file.key}") from error
         if facts is None or facts.length != file.length:
             return error

@@ -90,8 +90,8 @@ def _put_marker(
                 directory.bucket, directory.success, body, if_absent=etag is None, if_match=etag
             )
         except (PreconditionError, NotFoundError):
-            # Another job put its marker meanwhile, or someone removed it: look again.
+            # Another job has just put its marker, or someone removed it: look again.
             ports.clock.sleep(min(MARKER_PAUSE * 2**lost, LONGEST_MARKER_PAUSE))
             continue
         return
-    # Whoever writes over it, or removes it, all the time might as well do so a moment later (I12).
+    # A client that keeps writing over it, or removing it, could also do so a moment later (I12).

@@ -34,13 +34,13 @@ def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:
         partial(stored_decision, ports, directory),
         partial(files_of_few, ports, ticket),
     )
-    if record.state is JobState.COMMITTED:  # by a twin, which went on
+    if record.state is JobState.COMMITTED:  # by a twin, which continues
         return replace(ticket.after(record), page=0)
     if record.replaced is None or not record.replaced.files or is_given_up(record):
         return replace(ticket, page=0)
     with unless_overtaken(ports, ticket, JobState.PUBLISHING):
         # After the first delete the job is never rolled back, even if the ledger is lost (I8):
-        # else both old and new files could be gone. And the new files are listed for readers
+        # otherwise old and new files could both be lost. And the new files are listed for readers
         # before an old one is deleted.
         index, *_ = together(
             ports.parallel,

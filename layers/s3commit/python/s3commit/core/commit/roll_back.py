@@ -93,6 +93,6 @@ def _undo(store: ObjectStore, file: PendingFile) -> bool:
         seen = listed_at(store, file.bucket, file.key)
         facts = ObjectFacts(seen.key, seen.etag, seen.length, opaque=True) if seen else None
     if facts is not None and facts.matches(file.length, expected_etag(file)):
-        with suppress(PreconditionError):  # another object by now, which is not the job's
+        with suppress(PreconditionError):  # another object, which is not the job's
             store.delete(file.bucket, file.key, if_match=facts.etag)
     return True

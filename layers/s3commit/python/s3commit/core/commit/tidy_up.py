@@ -35,7 +35,7 @@ def tidy_up(ports: Ports, ticket: Ticket) -> Ticket:
     seen = pages + list(store.list(directory.bucket, directory.tasks) if is_here else ())
     if not abort_uploads(ports, directory, time):
         return replace(ticket, page=int(time.is_cut))
-    # What the client has put goes last: by that a sweep sees that something is left. Many go with
+    # The client's objects go last: by these a sweep sees that something is left. Many go with
     # one request: a hundred thousand manifests, one by one, take longer than a call has time for.
     for some in (seen[:DELETE_AT_ONCE], seen[DELETE_AT_ONCE:]):
         for _done in ports.parallel(

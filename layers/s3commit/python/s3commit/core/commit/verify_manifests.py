@@ -61,7 +61,7 @@ class _Counted:
     listed: int = MAX_LINE_BYTES  # bytes of the commit manifest; its header's to begin with
     bytes: int = 0
     rows: int | None = 0
-    directories: str = ""  # the digest of ``partitions``, once it was asked for
+    directories: str = ""  # the digest of ``partitions``, once it was made
 
     def counts(self) -> PlanFacts:
         """The plan's facts, as far as they are known before it is written and all files after."""
@@ -119,7 +119,7 @@ def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
             partial(known_spec, ports, ticket),
             lambda: ticket.known.request or read_request(ports, directory),
         )
-    if record.state is JobState.COMMITTING:  # by a twin, which went on
+    if record.state is JobState.COMMITTING:  # by a twin, which continues
         return replace(ticket.after(record), acquired=True)
     refuse_changed(spec, record)
     if not isinstance(request, CommitRequest):
@@ -154,7 +154,7 @@ def _verify(
         )
     if record.conflict is Conflict.REPLACE:
         _refuse_to_replace(ports, directory)
-    # What the request claims sets the size of the units, so it is judged before they are made.
+    # The request's claims set the size of the units, so it is judged before they are made.
     total = request.files
     _refuse_more(total)
     found = _Counted(256 if total <= FEW_FILES else SAMPLED)

@@ -39,7 +39,7 @@ from s3commit.core.ports.objects import ObjectReader
 SUCCESS_FILES = 100  # Hadoop's SUCCESS_MARKER_FILE_LIMIT
 MAX_LINE_BYTES = MAX_JOB_BYTES  # the first one repeats _job.json's columns and key
 MAX_COMMITS_BYTES = 1024 * 1024 * 1024
-MAX_WHOLE_BYTES = 256 * 1024 * 1024  # what a function reads of it: half a million files or more
+MAX_WHOLE_BYTES = 256 * 1024 * 1024  # that a function reads of it: half a million files or more
 PIECE_BYTES = PUT_BYTES
 
 
@@ -87,7 +87,7 @@ class CommittedFile:
 _HEADER: Final = Codec(CommitHeader, "commit manifest", VERSION, max_bytes=MAX_LINE_BYTES)
 _FILE: Final = Codec(CommittedFile, "commit manifest", max_bytes=MAX_LINE_BYTES)
 
-# What a line has beside its key, at most.
+# The bytes of a line beside its key, at most.
 _BESIDE_KEY: Final = 1 + len(
     dump(_FILE.write(CommittedFile("", MAX_OBJECT_BYTES, f'"{"f" * 32}-{MAX_PARTS}"', MAX_ROWS)))
 )

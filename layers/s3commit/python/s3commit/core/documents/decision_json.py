@@ -107,7 +107,7 @@ def note_publishing(ports: S3Ports, record: JobRecord, stored: StoredObject | No
     """
     directory = JobDirectory.of(record)
     if stored is None:
-        return  # the job has ended and its documents are gone
+        return  # the job has ended and its documents were deleted
     if _decode(stored.body, directory.decision).state is not JobState.COMMITTING:
         return
     with suppress(PreconditionError, NotFoundError):

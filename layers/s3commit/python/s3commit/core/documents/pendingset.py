@@ -39,11 +39,11 @@ MAX_PARTS: Final = 10_000  # https://docs.aws.amazon.com/AmazonS3/latest/usergui
 MAX_OBJECT_BYTES: Final = 50 * 1024**4  # S3's own limit of an object, same page
 MAX_ETAG: Final = 256  # characters; S3's have 34; a file of 10,000 parts is held while it completes
 
-# Rows of one file. What a job's million files add up to has to be a number that every reader takes:
+# Rows of one file. The sum of a job's million files has to be a number that every reader takes:
 # below 2**63 (`s3commit.core.model.fields.Whole`).
 MAX_ROWS: Final = 10**12
 
-# What one task attempt may have. A worker reads the manifest whole for each of its units, so more
+# Limits of one task attempt. A worker reads the manifest whole for each of its units, so more
 # files would take longer to read than to complete. Of one part each they are 720,000 values and,
 # with keys of 250 characters, 22 MiB. The worst of this size takes 600 MB to read.
 MAX_FILES: Final = 20_000
@@ -99,7 +99,7 @@ class PendingSet:
 
 _STATISTICS = ("counters", "gauges", "minimums", "maximums", "meanstatistics")
 HADOOPS: Final[dict[str, Any]] = {"iostatistics": {name: {} for name in _STATISTICS}}
-_TIMES: Final = {"created": 0, "saved": 0}  # that nobody reads
+_TIMES: Final = {"created": 0, "saved": 0}  # read by no one
 _ETAG: Final = Text(MAX_ETAG, least=1)
 
 

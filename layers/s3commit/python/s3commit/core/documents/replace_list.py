@@ -28,7 +28,7 @@ def write_replaced(
     def counted() -> Iterator[ListedObject]:
         nonlocal count, size
         for one in files:
-            _refuse_no_data(one, directory)  # what could not be carried out after the decision
+            _refuse_no_data(one, directory)  # as it could not be carried out after the decision
             if not one.key.endswith(f"/{SUCCESS}"):
                 count += 1
                 size += one.length

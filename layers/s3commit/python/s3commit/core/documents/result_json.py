@@ -94,7 +94,7 @@ def result_of(record: JobRecord, now: str) -> JobResult:
     """The result of an ended job, which ended ``now`` unless the record knows when."""
     committed, failure = record.state is JobState.COMMITTED, record.failure
     plan = record.plan if committed else None
-    # Of an abandoned one nobody knows: its message says so.
+    # Of an abandoned one it is not known: its message says so.
     replaced = record.replaced if committed and failure is None else None
     return JobResult(
         job_id=record.job_id,

@@ -120,7 +120,7 @@ class Codec(Generic[R]):
             said = value.get("version")
             is_number = type(said) is int  # True is 1 to Python, not to us
             if not is_number or said != self.version:
-                # Only a number is shown: what else stands there may be too deep for a text.
+                # Only a number is shown: another value may be too deep for a text.
                 shown = f", not {str(said)[:20]}" if is_number else ""
                 refused = RefusedError(f"must be {self.version}{shown}", "BAD_VERSION")
                 raise refused.below(".version")

@@ -44,7 +44,7 @@ META_ATTEMPT = "s3commit-attempt"
 META_REQUESTED = "s3commit-requested"
 MAX_KEY_BYTES = 1024  # https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
 
-# Behind a destination's prefix stand up to 195 bytes of the protocol's own names, and DynamoDB's
+# Behind a destination's prefix are up to 195 bytes of the protocol's own names, and DynamoDB's
 # sort key, of 1,024 bytes, holds a prefix behind a task's and an attempt's id:
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MAX_PREFIX_BYTES = 800
@@ -54,7 +54,7 @@ MAX_PREFIX_BYTES = 800
 JOB_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 # `part-00003-<id>` is ours and Hadoop's staging committer's. Spark's own writers put a counter
-# behind the id of a write (`part-00003-<id>-c000`): that is no job's id, and the
+# behind the id of a write (`part-00003-<id>-c000`): that is not the id of a job, and the
 # manifests' keys show it to all, so it must not make a job the owner (I12).
 _OWNER = re.compile(rf"(?:^_?|-)(?P<id>{JOB_ID.pattern})\Z")
 
@@ -63,7 +63,7 @@ _OWNER = re.compile(rf"(?:^_?|-)(?P<id>{JOB_ID.pattern})\Z")
 _NO_NAMES = frozenset({"", ".", ".."})
 _RESERVED = frozenset({COMMITS[:-1], SUCCESS, PIPELINE[:-1], _MAGIC})
 
-# What S3's answers, which are XML 1.0, can't carry.
+# Characters that S3's answers, which are XML 1.0, can't carry.
 UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ud800-\\udfff\\ufffe\\uffff]")
 # Names that end so are of access points and other kinds of buckets; events name the bucket itself:
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html

@@ -144,13 +144,13 @@ def _found(ports: Ports, bucket: str, key: str) -> JobRecord | None:
     """The job of a decision record, unless another call has brought it back."""
     decided = decided_job(ports, bucket, key)
     if decided is None:
-        return None  # its documents were deleted meanwhile, or it is another bucket's
+        return None  # its documents were deleted, or it is another bucket's
     standing = ports.ledger.job(decided.ref)
     if standing is not None and standing.state is not JobState.OPEN:
         with suppress(LostRaceError):
             _catch_up(ports, standing, decided)
         return None
-    # So the sweep continues it at once, and deletes its documents when their time is over.
+    # So the sweep continues it immediately, and deletes its documents when their time is over.
     return replace(decided, updated_at=decided.finished_at or decided.decided_at or "")
 
 

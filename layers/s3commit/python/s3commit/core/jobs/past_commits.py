@@ -24,7 +24,7 @@ from s3commit.core.model.errors import NOT_READABLE
 from s3commit.core.ports.objects import ListedObject, ObjectReader
 from s3commit.core.ports.parallel import ParallelMap
 
-# What a job has removed: None stands for all at its destination, a directory with its "/" for a
+# The things a job has removed: None means all at its destination, a directory with its "/" for a
 # partition, and an id for the files of the job that it has undone.
 Reach = set[str | None]
 AnyJob = TypeVar("AnyJob", bound=Hashable)

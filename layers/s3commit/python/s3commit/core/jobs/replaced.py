@@ -28,7 +28,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.objects import ListedObject
 
-MAX_NAMES: Final = 90 * 1024 * 1024  # characters of all names together, which are held at once
+MAX_NAMES: Final = 90 * 1024 * 1024  # characters of all names together, which are in memory
 MOST_MARKERS: Final = 1_000  # of tables inside: each is read before the decision
 
 

@@ -39,7 +39,7 @@ _BY_OTHER_WRITERS: Final = {
 }
 _OTHER_WRITER = "Find out who wrote it: no writer of this package does. Then run the job again"
 
-# What ends a job.
+# Those that end a job.
 _ENDS: Final = {
     "ABANDONED": Advice(
         "No commit or abort was requested, and no sign of life came for `abandonedHours`. The"

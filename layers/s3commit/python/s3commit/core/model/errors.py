@@ -109,7 +109,7 @@ class JobFailedError(S3CommitError):
     code = "JOB_FAILED"
 
 
-# What a reader may get of one object that others can put: a listing shows it, and HEAD and GET are
+# Errors of reading one object that others can put: a listing shows it, and HEAD and GET are
 # refused (400 of SSE-C, 403 of a foreign key, an archive), or its bytes are not as they should be.
-# No repetition mends it. It is said of that object, and ends nothing else (I12).
+# No retry helps. The error names that object, and ends nothing else (I12).
 NOT_READABLE: Final = (InvalidInputError, JobRefusedError, NotFoundError, AccessError)

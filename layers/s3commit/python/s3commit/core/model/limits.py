@@ -39,22 +39,22 @@ UNIT_PARTS: Final = 20_000
 # to complete them takes ten minutes.
 MAX_JOB_FILES: Final = 1_000_000
 
-# What an undo looks at before its decision, in one call: lists of other jobs, a request of 4 ms of
-# a processor each; lines of these, 11 microseconds each; and files, of which it holds some 500
-# bytes each: its job's, what comes back, copies, and where others have replaced. Clients can write
-# such lists, so past these an undo is refused.
+# The most that an undo reads before its decision, in one call: lists of other jobs, a request of 4
+# ms of a processor each; lines of these, 11 microseconds each; and files, of which it holds about
+# 500 bytes each: its job's, what comes back, copies, and where others have replaced. Clients can
+# write such lists, so past these an undo is refused.
 MAX_LISTS: Final = 100_000
 MAX_LINES: Final = 10 * MAX_JOB_FILES
 MAX_HELD: Final = 3 * MAX_JOB_FILES
 
 # Bytes of one job: the largest number that a record may have. A manifest may claim any length, and
-# a record with a larger sum could be written to the ledger, but never read again by anybody.
+# a record with a larger sum could be written to the ledger, but never read again.
 MAX_TOTAL_BYTES: Final = 2**63 - 1
 
 # A job that waits for its destination asks again after 5 s at first, then after a fifth of the time
 # that it has waited: each time costs three transitions of the state machine. After ten minutes it
 # locks its whole destination in place of partitions, so that others can't go before it for ever.
-# After an hour it gives up.
+# After an hour it is aborted.
 SHORTEST_WAIT: Final = 5
 LONGEST_WAIT: Final = 60
 WHOLE_AFTER_SECONDS: Final = 600
@@ -74,29 +74,30 @@ WAITER_REFRESH_SECONDS: Final = 20
 # Jobs that a waiting job names, in its record and to its client.
 MAX_NAMED: Final = 5
 
-# An overwrite that was requested before so many days, and is not decided, is given up: the ledger
-# forgets by then what was committed since. Decision records, by which an empty one learns it again,
+# An overwrite that was requested before so many days, and is not decided, is aborted: the ledger
+# has forgotten what was committed since. Decision records, by which an empty one learns it again,
 # stay longer (`retentionDays`, stacks/config.py).
 TURN_DAYS: Final = 7
 FORGOTTEN_DAYS: Final = TURN_DAYS + 1
 
 # Earlier overwrites that meet a job and of which it asks, before it locks, whether their executions
-# live: it waits for the first that does. So many that are lost are no misfortune, and Step
+# live: it waits for the first that does. So many are hardly ever lost, and Step
 # Functions has a quota of such calls.
 TURNS_LOOKED_AT: Final = 50
 
 # Those of which it reads the record and the partitions, to see whether they meet it: a minute.
 TURNS_READ: Final = 1_000
 
-# Two clocks differ by so much at most (A7, in docs/proof.md): of S3's hosts, whose times stand on
+# Two clocks differ by so much at most (A7, in docs/proof.md): of S3's hosts, which put times on
 # objects and uploads in whole seconds; of the functions, and of DynamoDB's times to live. AWS's
 # hosts keep theirs within a second, and promise none of it to customers.
 S3_CLOCKS: Final = 5
 FUNCTION_CLOCKS: Final = 600
 
 # How long an append stays listed when it has ended: for two of the longest calls. A job that
-# replaces asks which ones are under way, lists what lies at its destination, and asks again, within
-# one call; and the call that ends an append may stall between the time that it notes and its write.
+# replaces asks which ones are under way, lists the objects at its destination, and asks again,
+# within one call; and the call that ends an append may stall between the time that it notes and its
+# write.
 APPEND_SECONDS: Final = 1_800
 
 # Appends below one node that a job which replaces reads, some megabytes, and how often it reads
@@ -104,7 +105,7 @@ APPEND_SECONDS: Final = 1_800
 MAX_APPENDS: Final = 100_000
 APPEND_READINGS: Final = 20
 
-# A completion that is denied, by a policy that is being changed or for good, is tried again so
+# A completion that is denied, by a policy that is being changed or lasts, is tried again so
 # often, after a pause (seconds) that doubles, before its job is rolled back: a bit over a minute.
 DENIED_LOOKS: Final = 3
 DENIED_PAUSE: Final = 10
@@ -116,7 +117,7 @@ SHORTEST_WORDS: Final = 16
 LONGEST_WORDS: Final = 400
 
 # No execution lives longer (stacks/definition.py): a COMMITTING job that was not written for so
-# long has none, and wants no worker until one is started.
+# long has none, and needs no worker until one is started.
 EXECUTION_HOURS: Final = 24
 
 # No function runs for longer: https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
@@ -148,11 +149,11 @@ MAX_NODE_BYTES: Final = 960
 
 # A job that holds its locks is decided within two of the longest calls, unless they die of time or
 # memory again and again. One that is SEALED and was
-# not written for so long has lost its execution: its locks are taken from it.
+# not written for so long has lost its execution: its locks are removed.
 HOLDER_SECONDS: Final = 2 * LONGEST_CALL + FUNCTION_CLOCKS
 
 # A job waits for an hour at most, and is decided soon after. One that has had its locks for so long
-# and is SEALED still fails again and again, however often it is started: they are taken as well.
+# and is SEALED still fails again and again, however often it is started: they are removed as well.
 LOCKED_SECONDS: Final = 3 * 3_600
 
 # Objects that one DeleteObjects call names, at most; a page of a replace list has as many:
@@ -161,6 +162,6 @@ DELETE_AT_ONCE: Final = 1_000
 
 # A call of a step, or of the sweep, hands over to another one after that; Lambda gives it 900. S3
 # takes 3,500 deletes a second below a prefix, so to remove five million files takes 24 minutes; and
-# an abort is 4 ms of a processor, so to abort a million uploads takes over an hour. What is under
-# way when the time is over takes less than two minutes.
+# an abort is 4 ms of a processor, so to abort a million uploads takes over an hour. Work that is
+# under way when the time is over takes less than two minutes.
 CALL_SECONDS: Final = 600

@@ -36,7 +36,7 @@ CANNOT_COMMIT = ENDED | {JobState.ABORTING}
 # Ended appends are found by the ten minutes in which they ended, of the clock of who ended them.
 TEN_MINUTES: Final = 600
 
-# Who reads them goes so much further than its own clock says, to both sides: once for A7, and once
+# Each reader goes so much further than its own clock says, to both sides: once for A7, and once
 # more, since another neighbour costs nothing, and an append that is not found is deleted.
 _FURTHER: Final = 2 * FUNCTION_CLOCKS
 ENDED_SECONDS: Final = APPEND_SECONDS + _FURTHER  # for which one is kept

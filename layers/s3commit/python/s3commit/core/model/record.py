@@ -14,7 +14,7 @@ from s3commit.core.model.states import JobState
 
 Digest = Annotated[str, Text(64)]
 
-# What the ledger has was judged before it was put there, and an item has at most 400 KB.
+# The ledger's data was judged before it was put there, and an item has at most 400 KB.
 Texts = Annotated[tuple[Annotated[str, Text(400_000)], ...], Several(400_000)]
 
 

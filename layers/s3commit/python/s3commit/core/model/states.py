@@ -15,7 +15,7 @@ class JobState(StrEnum):
     COMMITTED = "COMMITTED"  # ended: all files visible, the marker written
     ABORTING = "ABORTING"  # will not be committed; its uploads are being aborted
     ABORTED = "ABORTED"  # ended: no file was ever visible
-    ROLLING_BACK = "ROLLING_BACK"  # decided, but a file is lost for good: being undone
+    ROLLING_BACK = "ROLLING_BACK"  # decided, but a file is lost: being undone
     ROLLED_BACK = "ROLLED_BACK"  # ended: undone; no file is visible, unless its lists were lost
 
 

@@ -13,7 +13,7 @@ FORGOTTEN: Final = "FORGOTTEN"  # by Step Functions, 90 days after its end
 SHOWN_MESSAGE: Final = 600  # characters; a key may take 1,024 bytes of it
 _ALIVE: Final = frozenset({"RUNNING", "PENDING_REDRIVE"})
 
-# The state machine tells an error by its class, whose code is known here.
+# The state machine knows an error by its class, whose code is known here.
 _CODES: Final = {
     name: kind.code
     for name, kind in vars(errors).items()

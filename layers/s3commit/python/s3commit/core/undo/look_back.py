@@ -317,7 +317,7 @@ def _overwritten(
         one
         for one, reach in bound.in_time(standing)
         if not places.isdisjoint(removed_by(one, reach))
-        # What an undo's job undid may have come back in part, by an undo of what replaced it.
+        # Data that an undo's job undid may have come back in part, by an undo of what replaced it.
         or (own.undoes and one.undoes and _replaces(ports, one))
     ]
     if not found:

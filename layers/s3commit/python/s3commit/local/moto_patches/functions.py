@@ -82,7 +82,7 @@ def sqs_one_at_a_time(patcher: Patcher) -> None:
     def receive_message(
         original: Any, self: Any, name: str, count: int, _wait: int | None, *more: Any
     ) -> Any:
-        with lock:  # it is everyone's: nobody waits with it
+        with lock:  # it is everyone's: no thread waits with it
             return original(self, name, count, 0, *more)
 
     patcher.wrap(Queue, "add_message", one_at_a_time(lock))

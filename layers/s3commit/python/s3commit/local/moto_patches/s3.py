@@ -142,7 +142,7 @@ def s3_list_uploads(patcher: Patcher) -> None:
 
     def list_multipart_uploads(original: Any, self: Any) -> Any:
         known = self.backend.list_multipart_uploads(self.bucket_name)
-        # A key without an upload's id stands for all uploads of that key.
+        # A key without an upload's id means all uploads of that key.
         after = (
             self._get_param("key-marker") or "",
             self._get_param("upload-id-marker") or chr(sys.maxunicode),
