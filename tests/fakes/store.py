@@ -124,7 +124,7 @@ class MemoryObjectStore:
         """See `ObjectReader.list_uploads`; those of one key in the order of time, and of ids."""
         with self._lock:
             found = [
-                OpenUpload(upload.key, upload_id, upload.initiated)
+                OpenUpload(upload.key, upload_id, upload.initiated, storage_class="STANDARD")
                 for upload_id, upload in self.bucket(bucket).uploads.items()
                 if upload.key.startswith(prefix) and upload.key > after
             ]

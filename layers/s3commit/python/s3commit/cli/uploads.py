@@ -23,7 +23,7 @@ from s3commit.core.model.errors import AccessError, InvalidInputError, UploadGon
 from s3commit.core.ports.objects import OpenUpload
 from s3commit.core.ports.parallel import in_order
 
-# US dollars for a GiB and month, of the first 50 TB. Parts for an archive lie in S3 Standard until
+# US dollars for a GiB and month, of the first 50 TB. Parts for an archive are in S3 Standard until
 # they are completed: https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html
 PRICED: Final = "us-east-1's prices of 2026-11, https://aws.amazon.com/s3/pricing/"
 PRICES: Final = {

@@ -74,7 +74,7 @@ class OpenUpload:
     upload_id: str
     initiated: str
     composite: bool = False
-    storage_class: str = "STANDARD"
+    storage_class: str = ""
 
 
 class ObjectReader(Protocol):
