@@ -54,7 +54,7 @@ $(STAMP): requirements.txt constraints.txt pyproject.toml
 	  echo "s3commit: needs Python 3.11 or newer with venv: install it, or name one with PYTHON=..." >&2; \
 	  exit 1; \
 	fi
-	@echo "s3commit: installing Spark, the CDK and moto into $(VENV): 2.4 GiB, some minutes"
+	@echo "s3commit: installing Spark, the CDK and moto into $(VENV): 2.8 GiB, some minutes"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
@@ -201,8 +201,7 @@ recording: setup java ## Run the demo and draw what it prints as docs/pictures/d
 	PYTHONPATH=. $(BIN)/python docs/recording.py
 
 .PHONY: screens
-screens: setup browser ## Write docs/guide/screens.md and draw the page: what people see of a few jobs
-	mkdir -p .build && PYTHONPATH=. $(BIN)/python docs/screens.py > .build/screens.md && mv .build/screens.md docs/guide/screens.md
+screens: setup browser ## Draw the page: what people see of a few jobs
 	PYTHONPATH=. $(BIN)/python docs/page_screens.py
 
 .PHONY: site

@@ -13,6 +13,26 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = ("*.md", "docs/**/*.md", "bench/**/*.md")
 STYLE: Final = ROOT / "docs" / "site.css"
+REFERENCE: Final = "docs/reference.md"
+# The public names, whose docstrings the site has below the keywords.
+NAMES: Final = {
+    "From Spark": ("spark.write", "spark.batch_writer", "spark.read"),
+    "From any program": ("write_table", "open_job", "undo"),
+    "Jobs, tasks and files": ("Job", "Task", "PendingUpload", "JobDirectory"),
+    "Settings": (
+        *("Mode", "OverwriteMode", "Compression"),
+        *("UploadSettings", "PartSizes", "Encryption", "ArrowStream"),
+    ),
+    "Values": ("CommitResult", "JobResult", "AbortAnswer", "CountedAttempt", "PendingFile"),
+    "Errors": (
+        *("S3CommitError", "InvalidInputError", "NotFoundError", "AccessError"),
+        *("PreconditionError", "TransientError", "JobFailedError", "JobRefusedError"),
+        *("OutcomeUnknownError", "StreamClosedError", "WrongPythonError"),
+    ),
+}
+OPTIONS: Final = {"JobDirectory": "members: [uri, typed]"} | dict.fromkeys(
+    NAMES["Values"], "show_if_no_docstring: true"
+)
 
 
 def gather(site: Path) -> None:
@@ -23,6 +43,19 @@ def gather(site: Path) -> None:
         copy = site / file.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, copy)
+    with (site / REFERENCE).open("a") as page:
+        page.write(docstrings())
+
+
+def docstrings() -> str:
+    """What has mkdocstrings put each public name's docstring."""
+    parts = []
+    for head, names in NAMES.items():
+        parts.append(f"\n## {head}\n")
+        for name in names:
+            options = f"    options: {{{OPTIONS[name]}}}\n" if name in OPTIONS else ""
+            parts.append(f"\n::: s3commit.{name}\n{options}")
+    return "".join(parts)
 
 
 def links(page: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Names in keys by readers: which reader finds the rows behind a name (docs/guide/readers.md).
+"""Names in keys by readers: which one finds the rows behind each (docs/guide/refused_writes.md).
 
 ``python -m tests.names`` prints the page's table from a run of all readers, Spark with S3A
 (``make test-jvm``). A table has row 1 behind the name, and row 0; row 9 is another table's.
@@ -103,7 +103,8 @@ def lines(of_readers: Mapping[str, Fates]) -> Iterator[str]:
 
 def on_the_page(column: str) -> Fates:
     """What the page says, by the column whose head has the word."""
-    section = (GUIDE / "readers.md").read_text().partition("\n## Names\n")[2]
+    page = (GUIDE / "refused_writes.md").read_text()
+    section = page.partition("\n## Names\n")[2].partition("\n## ")[0]
     head, _, *table = [line[2:-2].split(" | ") for line in re.findall(r"^\|.*\|$", section, re.M)]
     [index] = [number for number, one in enumerate(head) if column in one]
     fates = dict.fromkeys(WRITTEN, "yes")

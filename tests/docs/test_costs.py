@@ -188,6 +188,9 @@ def test_a_small_job_is_cheap() -> None:
     assert costs.transitions(files, units) <= 8
     assert million < 450
     assert costs.small() in PAGE
+    most, units, unit, steps = costs.SIZES[-1]
+    usd = sum(one.cost for one in costs.job(most, units=units, unit=unit, steps=steps))
+    assert f"{usd:.2f} USD for a job of {most:,} files" in (ROOT / "README.md").read_text()
     words = " ".join(PAGE.split())
     stream = (
         f"{costs.STREAM_SECONDS} s, with three files in each, is about {costs.stream():.0f} USD"

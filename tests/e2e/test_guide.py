@@ -11,6 +11,7 @@ import pytest
 from pyarrow.dataset import dataset
 
 from docs import screens
+from tests.cli.support import run
 from tests.e2e.conftest import Deployed
 from tests.guide import GUIDE, run_page
 from tests.moments import TABLES, fill
@@ -55,15 +56,17 @@ def test_readers_meet_the_documents_of_jobs_as_the_page_says(under_way: str) -> 
     assert polars.scan_ndjson(f"{under_way}events/**/*.json").collect().height > TABLES["events"]
 
 
-def labels(page: str) -> list[list[str]]:
-    """The columns of the jobs of a table, and the labels of each job; `status` may have others."""
-    _, log, *shows = re.findall(r"^```\n\$ .+\n((?:.+\n)+)```$", page, re.M)
-    columns = re.split(r"  +", log.splitlines()[0])
-    return [columns, *([line.split("  ")[0] for line in show.splitlines()] for show in shows)]
+def columns(log: str) -> list[list[str]]:
+    """The columns of the jobs, then the first word of each thing that is said below a job."""
+    head, *lines = log.splitlines()
+    below = "".join(line for line in lines if line.startswith("  ")).split("  who ")[1:]
+    return [head.split(), *(re.findall(r"; +(\w+)", one) for one in below)]
 
 
-def test_the_screens_are_those_of_the_command(environment: Deployed) -> None:
-    with screens.jobs(environment.bucket) as names:
-        today = labels(screens.fill(names))
-    assert today == labels((GUIDE / "screens.md").read_text())
-    assert len(today) == 2
+def test_the_log_on_the_page_of_undo_is_that_of_the_command(environment: Deployed) -> None:
+    page = (GUIDE / "undo.md").read_text()
+    [shown] = re.findall(r"^\$ s3commit log .+\n((?:.+\n)+?)```$", page, re.MULTILINE)
+    with screens.jobs(environment.bucket) as table:
+        today = columns(run("log", table).output)
+    assert len(columns(shown)) == 3
+    assert [one for one in columns(shown) if one not in today] == []

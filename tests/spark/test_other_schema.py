@@ -26,7 +26,7 @@ from s3commit.spark import batch_writer, write
 from tests.spark.conftest import VERSION
 from tests.spark.tiny import Place
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "spark.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "refused_writes.md"
 NOON, INSTANT = datetime(2026, 1, 2, 12, 0, 0, 7), datetime(2026, 1, 2, 12, 0, 0, 7, UTC)
 
 

@@ -101,7 +101,7 @@ def test_the_table_has_each_setting_of_this_spark_and_its_parquet(spark: SparkSe
 
 
 def test_the_page_has_the_table() -> None:
-    page = (ROOT / "docs" / "spark.md").read_text()
+    page = (ROOT / "docs" / "guide" / "refused_writes.md").read_text()
     assert rows() in page, "python docs/settings.py"
 
 

@@ -12,6 +12,8 @@ import pytest
 
 import s3commit
 import s3commit.spark
+from docs import gather, reference
+from s3commit.cli.app import app
 from s3commit.core.model.errors import S3CommitError
 from s3commit.writer.options import KEYWORDS
 from tests.guide import run_examples
@@ -28,7 +30,7 @@ WRITES = (
     s3commit.spark.write,
     s3commit.spark.batch_writer,
 )
-PAGES = [*ROOT.glob("*.md"), ROOT / "docs" / "spark.md", *(ROOT / "docs" / "guide").glob("*.md")]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs" / "guide").glob("*.md")]
 EXAMPLES = "".join((one.__doc__ or "").partition("Examples:")[2] for one in PUBLIC.values())
 # Of other packages, or of the language.
 FOREIGN = {
@@ -111,6 +113,21 @@ def test_the_example_of_a_docstring_runs(lake: Lake, tmp_path: Path, name: str) 
     run_examples(PUBLIC[name], lake.bucket, names)
 
 
+def test_the_calls_for_who_comes_from_another_library_run(lake: Lake) -> None:
+    page = (ROOT / "docs" / "guide" / "coming_from.md").read_text()
+    cells = re.findall(r"^\| (?!to |---).*\| (.+) \|$", page, re.MULTILINE)
+    names = {"df": pandas.DataFrame({"n": [1], "dt": ["2026-11-21"]}), "pandas": pandas}
+    names |= {"path": f"s3://{lake.bucket}/sales/", **vars(s3commit), "undo": s3commit.undo}
+    names["write_table"] = s3commit.write_table
+    for code in re.findall("`(.+?)`", "".join(cells)):
+        if code.startswith("s3commit "):
+            _, verb, *words = code.split()
+            app.commands[verb].make_context(verb, words)
+        elif isinstance(done := eval(code, names), s3commit.CommitResult):
+            names["job_id"] = done.job_id
+    assert len(cells) == 10
+
+
 def test_what_a_page_names_can_be_imported_and_no_old_keyword_is_on_one() -> None:
     errors = all_kinds(S3CommitError)
     old = re.compile(r"(?<![\w.-])(?!availableNow)(?:[a-z]+[A-Z]\w*|conflict|scope|frame)=(?!=)")
@@ -122,9 +139,11 @@ def test_what_a_page_names_can_be_imported_and_no_old_keyword_is_on_one() -> Non
         assert {*re.findall(r"\b\w+Error\b", text)} & errors <= {*PUBLIC}, page.name
 
 
-def test_the_reference_has_every_name_once() -> None:
+def test_the_reference_is_what_the_docstrings_say_and_the_site_has_every_name_once() -> None:
     page = (ROOT / "docs" / "reference.md").read_text()
-    named = re.findall(r"^::: (?:s3commit\.spark|s3commit)\.(\w+)$", page, re.MULTILINE)
+    assert page == reference.page(), "python docs/reference.py > docs/reference.md"
+    assert {*re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)} >= KEYWORDS
+    named = re.findall(r"^::: s3commit\.(?:spark\.)?(\w+)$", gather.docstrings(), re.MULTILINE)
     assert sorted([*named, "__version__"]) == sorted(PUBLIC)
 
 

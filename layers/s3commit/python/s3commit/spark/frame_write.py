@@ -65,28 +65,28 @@ def write(
     Args:
         df: a DataFrame of Spark, classic or Connect.
         path: the directory, ``s3://bucket/prefix/``.
-        mode: Spark's. ``error`` (the default) refuses if files are there, before the first task
-            and once more at the decision; ``append``; ``overwrite`` removes them once all new
-            ones are visible.
+        mode: as in Spark's ``DataFrameWriter``. ``error`` (the default) refuses if files are there,
+            before the first task and once more at the decision; ``append`` adds files;
+            ``overwrite`` removes the existing ones once all new ones are visible.
         partition_by: the columns for the directories: a name or several. Spark sorts each task's
             rows by them.
         partition_overwrite_mode: ``static``, all of the destination, or ``dynamic``, the
             partitions that the job writes; by default as the session says.
-        idempotency_key: of the jobs with one key at one destination at most one is committed. No
-            task runs if one was.
-        min_rows: the least number of rows that the job must have to be committed.
-        max_rows: the most.
-        min_files: the least number of files.
+        idempotency_key: only the first job with a given key at one destination adds data. No task
+            runs once it is committed.
+        min_rows: the smallest number of rows with which the job is committed.
+        max_rows: the largest number of rows.
+        min_files: the smallest number of files.
         commit_timeout: seconds to wait for the outcome; 75 minutes by default.
         compression: by default the session's, else ``snappy``; ``lz4`` is Parquet's ``LZ4_RAW``.
         max_records_per_file: rows, 0 for no limit; by default as the session says.
         check_partitions: False adds files also where those that stay have other partition columns.
         check_names: False allows names that some readers skip, as of a column ``_day``
-            (docs/guide/readers.md).
+            (docs/guide/refused_writes.md).
         check_schema: False adds files also where the newest of those that stay has another type for
             a column, or spells it in another case, so that not every reader could read both
-            (docs/guide/spark.md). A file that can't be read, is encrypted or is not Parquet is not
-            compared, nor are two first writes at the same time with each other.
+            (docs/guide/refused_writes.md). A file that can't be read, is encrypted or is not
+            Parquet is not compared, nor are two first writes at the same time with each other.
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
         progress: show files and rows as tasks end, on standard error; by default in a terminal or

@@ -59,15 +59,16 @@ def open_job(
         partition_by: the columns of the paths that the tasks open, in order: a name or several.
         partition_overwrite_mode: where files count for ``error`` and ``overwrite``: ``static`` (the
             default), in all of the destination; ``dynamic``, in the directories that the job has.
-        idempotency_key: of the jobs with one key at one destination at most one is committed.
+        idempotency_key: only the first job with a given key at one destination adds data.
             ``_job.json`` has its digest.
-        min_rows: the least that the job must have to be committed; give each file's to `Task.open`.
-        max_rows: the most.
-        min_files: the least number of files.
+        min_rows: the smallest number of rows with which the job is committed; give each file's to
+            `Task.open`.
+        max_rows: the largest number of rows.
+        min_files: the smallest number of files.
         check_partitions: False adds files also where those that stay have other partition columns.
             Without ``partition_by`` they are not compared.
         check_names: False allows names that some readers skip, as of a column ``_day``
-            (docs/guide/readers.md).
+            (docs/guide/refused_writes.md).
         commit_timeout: seconds that `Job.commit` waits for the outcome; 75 minutes by default.
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; the bucket's own by default.

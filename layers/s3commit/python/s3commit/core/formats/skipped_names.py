@@ -1,4 +1,4 @@
-"""Names in a table behind which some of its readers miss rows (docs/guide/readers.md)."""
+"""Names in a table behind which some of its readers miss rows (docs/guide/refused_writes.md)."""
 
 
 def is_skipped(relative_path: str) -> bool:

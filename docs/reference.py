@@ -1,0 +1,77 @@
+"""Prints docs/reference.md from the signatures and docstrings of the public names."""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import s3commit
+from s3commit.spark import batch_writer, read, write
+
+WRITES: Final = (write, batch_writer, s3commit.write_table, s3commit.open_job)
+PAGE: Final = """# Python reference
+
+From the docstrings, which `help(s3commit.write_table)` shows too (`python docs/reference.py`).
+
+## Keywords of a write
+
+| keyword | meaning | not in |
+|---|---|---|
+{keywords}
+## `read`
+
+{read}
+## `undo`
+
+{undo}
+## `CommitResult`
+
+{result}
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    told = {name: text for one in reversed(WRITES) for name, text in _arguments(one)}
+    told |= dict(_arguments(write))
+    return PAGE.format(
+        keywords="".join(
+            f"| `{name}` | {told[name]} | {_lacking(name)} |\n"
+            for name in dict.fromkeys(name for one in WRITES for name in _keywords(one))
+        ),
+        read=_table(read),
+        undo=_table(s3commit.undo),
+        result=_markdown(s3commit.CommitResult.__doc__ or ""),
+    )
+
+
+def _keywords(call: Callable[..., Any]) -> list[str]:
+    known = inspect.signature(call).parameters.items()
+    return [name for name, one in known if one.kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def _lacking(name: str) -> str:
+    return ", ".join(f"`{one.__name__}`" for one in WRITES if name not in _keywords(one))
+
+
+def _arguments(call: Callable[..., Any]) -> list[tuple[str, str]]:
+    """The names of a docstring's arguments, with their texts as Markdown."""
+    told = (inspect.getdoc(call) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
+    found = re.split(r"^    (\w+): ", told, flags=re.MULTILINE)[1:]
+    return [(name, _markdown(text)) for name, text in zip(found[::2], found[1::2], strict=True)]
+
+
+def _markdown(text: str) -> str:
+    text = re.sub(r"\(docs/([\w/]+)\.md\)", r"([more](\1.md))", " ".join(text.split()))
+    text = text.replace("``", "`").strip()
+    return text[:1].upper() + text[1:]
+
+
+def _table(call: Callable[..., Any]) -> str:
+    rows = "".join(f"| `{name}` | {text} |\n" for name, text in _arguments(call))
+    return f"| argument | meaning |\n|---|---|\n{rows}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
