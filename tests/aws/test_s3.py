@@ -158,17 +158,20 @@ def test_keys_that_xml_can_not_carry_come_encoded(store: S3ObjectStore, answers:
     page = (
         "<ListMultipartUploadsResult><EncodingType>url</EncodingType>{}"
         "<Upload><Key>{}</Key><UploadId>{}</UploadId>"
-        "<Initiated>2026-11-21T22:00:00.000Z</Initiated></Upload></ListMultipartUploadsResult>"
+        "<Initiated>2026-11-21T22:00:00.000Z</Initiated><StorageClass>{}</StorageClass></Upload>"
+        "</ListMultipartUploadsResult>"
     )
     more = (
         "<IsTruncated>true</IsTruncated><NextKeyMarker>a%01+b%2B</NextKeyMarker>"
         "<NextUploadIdMarker>one</NextUploadIdMarker>"
     )
-    answers.add(200, page.format(more, "a%01+b%2B", "one"))
-    answers.add(200, page.format("<IsTruncated>false</IsTruncated>", escape("%E8%AA%9E"), "two"))
+    answers.add(200, page.format(more, "a%01+b%2B", "one", "GLACIER_IR"))
+    more = "<IsTruncated>false</IsTruncated>"
+    answers.add(200, page.format(more, escape("%E8%AA%9E"), "two", ""))
     found = list(store.list_uploads("lake", ""))
     moment = "2026-11-21T22:00:00.000Z"
-    assert found == [OpenUpload("a\x01 b+", "one", moment), OpenUpload("語", "two", moment)]
+    first = OpenUpload("a\x01 b+", "one", moment, storage_class="GLACIER_IR")
+    assert found == [first, OpenUpload("語", "two", moment, storage_class="STANDARD")]
     assert "encoding-type=url" in answers.requests[0].url
     assert "key-marker=a%01%20b%2B" in answers.requests[1].url
     assert "upload-id-marker=one" in answers.requests[1].url

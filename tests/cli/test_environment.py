@@ -39,6 +39,7 @@ VERBS: dict[str, tuple[list[str], set[str]]] = {
     "commit": (["commit", DIRECTORY], {"s3"}),
     "undo": (["undo", DIRECTORY], {"s3"}),
     "rescue": (["rescue", PLACE], {"s3"}),
+    "uploads": (["uploads", PLACE], {"s3"}),
     "sweep": (["sweep", *LIMITS], {"cloudformation", "dynamodb"}),
     "fsck": (["fsck", PLACE], {"s3"}),
     "doctor": (["doctor"], {"sts"}),

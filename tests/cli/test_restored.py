@@ -28,7 +28,7 @@ READING = {
     "doctor": ["--name", "NAME"],
 }
 # Of S3, a deployment's switches or another process: what they say is true whatever the ledger is.
-NOT_READING = {"ls", "rescue", "pause", "resume", "local"}
+NOT_READING = {"ls", "rescue", "uploads", "pause", "resume", "local"}
 
 
 def restore(desk: Desk) -> None:

@@ -114,6 +114,7 @@ VERBS = {
     "commit": Checked(((PLACE.uri, "--partial", *_MACHINE),), frozenset({0, 3})),
     "undo": Checked(((PLACE.uri, "--dry-run"),), frozenset({0, 1, 3})),
     "rescue": Checked(((SALES,),)),
+    "uploads": Checked(((SALES,),)),
     "sweep": Checked(((*_MACHINE, *_LIMITS),)),
 }
 CHANGE = {"abort", "commit", "undo", "sweep"}

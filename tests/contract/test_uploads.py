@@ -67,6 +67,15 @@ def test_other_parts_than_those_sent_or_too_small_ones_are_refused(
     assert store.upload_is_open(bucket, key, upload_id)
 
 
+@pytest.mark.parametrize("parts", [0, 1, PAGE, PAGE + 1])
+def test_the_bytes_of_an_upload_are_those_of_all_its_parts(place: Place, parts: int) -> None:
+    upload_id, _ = place.upload(place.key(), *[b"part"] * parts)
+    assert place.store.upload_bytes(place.bucket, place.key(), upload_id) == 4 * parts
+    place.store.abort_upload(place.bucket, place.key(), upload_id)
+    with pytest.raises(UploadGoneError):
+        place.store.upload_bytes(place.bucket, place.key(), upload_id)
+
+
 def test_another_length_than_that_of_the_parts_is_refused(place: Place) -> None:
     store, bucket, key = place.store, place.bucket, place.key()
     upload_id, etags = place.upload(key, b"123")

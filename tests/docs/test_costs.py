@@ -45,6 +45,14 @@ def test_what_the_page_says_in_words_is_what_the_tables_say() -> None:
     assert costs.million()[0].cost / million > 0.95
 
 
+def test_what_the_page_on_compaction_says_is_what_requests_cost() -> None:
+    (_, units, unit, steps), *_ = costs.SIZES
+    one = sum(line.cost for line in costs.job(1, units=units, unit=unit, steps=steps))
+    words = " ".join((ROOT / "docs" / "guide" / "compaction.md").read_text().split())
+    assert f"{3 * 1000 * costs.S3_READ:.4f} USD to read them, {one:.4f} USD for a job" in words
+    assert f"afterwards saves {3 * 999 * costs.S3_READ:.4f} USD" in words
+
+
 def test_the_calls_of_a_job_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a job that is not small, whose steps are calls of their own."""
     as_large(monkeypatch)

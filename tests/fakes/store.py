@@ -124,7 +124,7 @@ class MemoryObjectStore:
         """See `ObjectReader.list_uploads`; those of one key in the order of time, and of ids."""
         with self._lock:
             found = [
-                OpenUpload(upload.key, upload_id, upload.initiated)
+                OpenUpload(upload.key, upload_id, upload.initiated, storage_class="STANDARD")
                 for upload_id, upload in self.bucket(bucket).uploads.items()
                 if upload.key.startswith(prefix) and upload.key > after
             ]
@@ -136,6 +136,12 @@ class MemoryObjectStore:
             if upload is not None and upload.key_of == FOREIGN:
                 refuse_key(key, FOREIGN)
             return self.bucket(bucket).is_open(key, upload_id)
+
+    def upload_bytes(self, bucket: str, key: str, upload_id: str) -> int:
+        with self._lock:
+            if not self.upload_is_open(bucket, key, upload_id):
+                raise UploadGoneError(f"there is no upload {upload_id} of s3://{bucket}/{key}")
+            return sum(map(len, self._upload(bucket, key, upload_id).parts.values()))
 
     def put(
         self,

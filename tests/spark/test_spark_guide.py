@@ -2,6 +2,7 @@
 
 import re
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -49,6 +50,17 @@ def test_the_streaming_page_does_what_it_says(
     events = spark.range(0, 3, 1, 1).selectExpr("id", "'2026-11-21' dt")
     events.write.json(str(tmp_path / "events"))
     run_page("streaming.md")
+
+
+@pytest.mark.usefixtures("copies")
+def test_the_compaction_page_makes_one_file_of_three(spark: SparkSession, place: Place) -> None:
+    events = spark.range(0, 3, 1, 3).selectExpr("id", "'2026-11-21' dt")
+    write(events, place.uri, mode="append", partition_by="dt")
+    names: dict[str, Any] = {"spark": spark, "TABLE": place.uri, "day": "2026-11-21"}
+    for block in blocks(GUIDE / "compaction.md", "python", "    "):
+        exec(textwrap.dedent(block), names)
+    assert (names["files"], names["result"].replaced, names["result"].files) == (3, 3, 1)
+    assert sorted(row.id for row in read(spark, place.uri).collect()) == [0, 1, 2]
 
 
 @pytest.mark.usefixtures("copies")

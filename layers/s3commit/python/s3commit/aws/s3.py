@@ -137,6 +137,13 @@ class S3ObjectStore:
             return False
         return True
 
+    def upload_bytes(self, bucket: str, key: str, upload_id: str) -> int:
+        pages = self._client.get_paginator("list_parts").paginate(
+            Bucket=bucket, Key=key, UploadId=upload_id, PaginationConfig={"PageSize": self._page}
+        )
+        with translated(f"listing the parts of an upload of s3://{bucket}/{key}"):
+            return sum(part["Size"] for page in pages for part in page.get("Parts", ()))
+
     def put(
         self,
         bucket: str,

@@ -57,6 +57,7 @@ def open_uploads(
                 found["UploadId"],
                 rfc3339(found["Initiated"]),
                 composite=found.get("ChecksumType") == "COMPOSITE",
+                storage_class=found.get("StorageClass") or "STANDARD",
             )
         if not page.get("IsTruncated"):
             return

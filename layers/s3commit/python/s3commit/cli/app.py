@@ -26,6 +26,7 @@ from s3commit.cli.status import status
 from s3commit.cli.sweep import sweep
 from s3commit.cli.ui import ui
 from s3commit.cli.undo import undo
+from s3commit.cli.uploads import uploads
 from s3commit.core.model.errors import (
     AccessError,
     JobFailedError,
@@ -43,7 +44,7 @@ FAILED, REFUSED, UNKNOWN = 1, 3, 4  # click's own for usage is 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _VERBS = [
     *(status, log, show, ls, abort, commit, undo, rescue, sweep, fsck, doctor, pause, resume),
-    *(redrive, local, ui),
+    *(redrive, uploads, local, ui),
 ]
 _REFUSALS = (JobFailedError, JobRefusedError, PreconditionError, LostRaceError)
 

@@ -68,7 +68,7 @@ class Output:
         for member, header in _named(columns):
             cells = [printable(_cell(header, member, row[member])) for row in rows]
             if any(cells):
-                is_number = any(isinstance(row[member], int) for row in rows)
+                is_number = any(isinstance(row[member], int | float) for row in rows)
                 width = max(map(len, (header, *cells)))
                 column = [click.style(header, bold=True), *map(_coloured, cells)]
                 blanks = [" " * (width - len(cell)) for cell in (header, *cells)]
@@ -189,6 +189,8 @@ def _text(name: str, value: Any) -> str:
         return moment(value)
     if name.endswith("Seconds"):
         return age(value)
+    if name.startswith("usd"):
+        return f"{value:.2f}"
     return size(value) if name == "bytes" else str(value)
 
 

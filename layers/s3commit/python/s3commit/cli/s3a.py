@@ -10,10 +10,10 @@ import itertools
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from s3commit.cli.render import epoch_of
@@ -50,7 +50,7 @@ from s3commit.core.model.errors import (
     PreconditionError,
     UploadGoneError,
 )
-from s3commit.core.ports.objects import ListedObject
+from s3commit.core.ports.objects import ListedObject, OpenUpload
 
 MAGIC = "__magic"
 # From Hadoop 3.4 on a job has a directory of its own; before, all of a destination share one.
@@ -72,12 +72,14 @@ class S3AJob:
     """A job: its documents, and its uploads with their states; ``problems`` forbid a commit.
 
     An upload that no manifest names has no file. ``quiet`` is how many seconds ago S3 saw the last
-    sign of life.
+    sign of life; ``is_pipelines`` says of a key that it is not S3A's.
     """
 
     destination: Destination
     root: str
     documents: list[ListedObject]
+    is_pipelines: Callable[[str], bool]
+    named: list[tuple[str, PendingFile]] = field(default_factory=list)  # with the document's key
     uploads: dict[Upload, tuple[PendingFile | None, str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     quiet: int = 0
@@ -86,6 +88,18 @@ class S3AJob:
     def job_id(self) -> str:
         """The job's id."""
         return _ROOT.sub(r"\1", self.root[len(self.destination.prefix) :])
+
+    @cached_property
+    def _marks(self) -> set[Upload | str]:
+        writes = (found[0] for _, one in self.named if (found := _WRITE.findall(one.key)))
+        return {*writes, *((one.key, one.upload_id) for _, one in self.named)}
+
+    def owns(self, upload: OpenUpload) -> bool:
+        """True for an upload that a document names, or that has the id of its write in the name."""
+        return (upload.key, upload.upload_id) in self._marks or (
+            not self._marks.isdisjoint(_WRITE.findall(upload.key))
+            and not self.is_pipelines(upload.key)
+        )
 
     @property
     def uri(self) -> str:
@@ -147,32 +161,34 @@ def parse_target(text: str) -> tuple[Destination, str]:
 
 def find_jobs(session: Session, destination: Destination, root: str = "") -> list[S3AJob]:
     """The S3A jobs with documents at the destination, or the one in ``root``, by a look at all."""
-    listing = session.store.list(destination.bucket, root or destination.prefix + MAGIC)
-    wanted = (one for one in listing if one.key.endswith((PENDINGSET_SUFFIX, ".pending", *OURS)))
-    jobs = []
-    for place, objects in itertools.groupby(wanted, lambda one: _root(destination, one.key)):
-        documents = list(objects)
-        if place and not any(one.key in {place + name for name in OURS} for one in documents):
-            jobs.append(S3AJob(destination, place, documents))
+    jobs = list(read_jobs(session, destination, root))
     for job in jobs:
         _examine(session, job)
     return jobs
 
 
+def read_jobs(
+    session: Session, destination: Destination, root: str = "", *, most: int | None = None
+) -> Iterator[S3AJob]:
+    """The same without the uploads, by ``most`` documents of each: what it `S3AJob.owns`."""
+    listing = session.store.list(destination.bucket, root or destination.prefix + MAGIC)
+    wanted = (one for one in listing if one.key.endswith((PENDINGSET_SUFFIX, ".pending", *OURS)))
+    for place, objects in itertools.groupby(wanted, lambda one: _root(destination, one.key)):
+        documents = list(itertools.islice(objects, most))
+        if place and not any(one.key in {place + name for name in OURS} for one in documents):
+            is_pipelines = _pipelines(session, destination.bucket, place)
+            job = S3AJob(destination, place, documents, is_pipelines)
+            job.named = _read_all(session, job)
+            yield job
+
+
 def _examine(session: Session, job: S3AJob) -> None:
-    """Read the job's documents, list the destination's open uploads, and HEAD each file."""
-    bucket, is_pipelines = job.destination.bucket, _pipelines(session, job)
-    read = _read_all(session, job, is_pipelines)
-    known = {(one.key, one.upload_id) for _, one in read}
-    done = (one for document, one in read if document.endswith(PENDINGSET_SUFFIX))
+    """List the destination's open uploads, and HEAD each file."""
+    bucket = job.destination.bucket
+    done = (one for document, one in job.named if document.endswith(PENDINGSET_SUFFIX))
     files = {(one.key, one.upload_id): one for one in done}
-    writes = {found[0] for key, _ in known if (found := _WRITE.findall(key))}
-    still_open = {
-        (one.key, one.upload_id): one
-        for one in session.store.list_uploads(bucket, job.destination.prefix)
-        if (one.key, one.upload_id) in known
-        or (writes.intersection(_WRITE.findall(one.key)) and not is_pipelines(one.key))
-    }
+    listed = session.store.list_uploads(bucket, job.destination.prefix)
+    still_open = {(one.key, one.upload_id): one for one in listed if job.owns(one)}
     moments = [one.modified for one in job.documents if one.modified]
     moments += [one.initiated for one in still_open.values()]
     job.quiet = int(session.epoch() - max(map(epoch_of, moments), default=0))
@@ -219,28 +235,26 @@ def abort(session: Session, job: S3AJob) -> None:
     list(session.parallel(lambda one: session.store.abort_upload(bucket, *one), job.still_open))
 
 
-def _pipelines(session: Session, job: S3AJob) -> Callable[[str], bool]:
+def _pipelines(session: Session, bucket: str, own: str) -> Callable[[str], bool]:
     """A test for the name of a file of a pipeline's job, which must not be touched.
 
-    That has a directory with the id in the name, above the file. The S3A job's own does not count,
-    and an id proves nothing: the writer of a document has chosen it (I5).
+    That has a directory with the id in the name, above the file. ``own``, the S3A job's, does not
+    count, and an id proves nothing: the writer of a document has chosen it (I5).
     """
 
     @cache
     def is_there(root: str) -> bool:
-        return any(session.store.list(job.destination.bucket, root))
+        return any(session.store.list(bucket, root))
 
     def is_pipelines(key: str) -> bool:
         owner = owner_of(key)
         roots = {f"{above}{MAGIC_PREFIX}{owner}/" for above in directories_above(key)}
-        return owner is not None and any(map(is_there, roots - {job.root}))
+        return owner is not None and any(map(is_there, roots - {own}))
 
     return is_pipelines
 
 
-def _read_all(
-    session: Session, job: S3AJob, is_pipelines: Callable[[str], bool]
-) -> list[tuple[str, PendingFile]]:
+def _read_all(session: Session, job: S3AJob) -> list[tuple[str, PendingFile]]:
     """The uploads in the documents, with the document's key; a bad document is a problem.
 
     Large ones are read one at a time.
@@ -250,7 +264,7 @@ def _read_all(
         bucket, key = job.destination.bucket, document.key
         try:
             body = session.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
-            return [(key, file) for file in _decode(job, key, body, is_pipelines)]
+            return [(key, file) for file in _decode(job, key, body)]
         except NOT_READABLE as error:
             job.problems.append(f"{key}: {error.message} [{error.code}]")
             return []
@@ -260,9 +274,7 @@ def _read_all(
     return list(itertools.chain(*session.parallel(read, small), *map(read, large)))
 
 
-def _decode(
-    job: S3AJob, key: str, body: bytes, is_pipelines: Callable[[str], bool]
-) -> list[PendingFile]:
+def _decode(job: S3AJob, key: str, body: bytes) -> list[PendingFile]:
     """The uploads in a document. Raises `InvalidInputError` if not all are this job's own (I5)."""
     limits = {"max_bytes": MAX_MANIFEST_BYTES, "most": MAX_MANIFEST_VALUES}
     document = _plain(parse(body, what="manifest", **limits))
@@ -276,7 +288,7 @@ def _decode(
         if not inside or bad_element(name) or UNSPEAKABLE.search(name) or is_hidden(name):
             line = f"{file.key[:200]!r} is not a data file there"
             raise InvalidInputError(line, code="NOT_CONTAINED")
-        if is_pipelines(file.key):
+        if job.is_pipelines(file.key):
             line = f"{file.key} has the name of another job's file"
             raise InvalidInputError(line, code="NOT_CONTAINED")
     return files

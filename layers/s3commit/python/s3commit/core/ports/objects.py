@@ -74,6 +74,7 @@ class OpenUpload:
     upload_id: str
     initiated: str
     composite: bool = False
+    storage_class: str = ""
 
 
 class ObjectReader(Protocol):
@@ -117,6 +118,9 @@ class ObjectReader(Protocol):
         Raises `AccessError`, `InvalidInputError` where its parts have checksums, and a key without
         the right to use it.
         """
+
+    def upload_bytes(self, bucket: str, key: str, upload_id: str) -> int:
+        """The bytes of all its parts. Raises `UploadGoneError`, and as `upload_is_open`."""
 
 
 def listed_at(store: ObjectReader, bucket: str, key: str) -> ListedObject | None:

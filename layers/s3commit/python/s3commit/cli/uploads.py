@@ -1,0 +1,214 @@
+"""``s3commit uploads``."""
+
+import re
+from collections.abc import Iterable, Iterator
+from copy import copy
+from functools import lru_cache
+from heapq import nlargest
+from itertools import islice
+from typing import Any, Final
+
+import click
+
+from s3commit.cli import s3a
+from s3commit.cli.advice import OPEN_PATIENCE, PATIENCE
+from s3commit.cli.options import Parsed, with_session
+from s3commit.cli.render import SHOWN, epoch_of
+from s3commit.cli.session import Session
+from s3commit.core.formats import layout
+from s3commit.core.jobs.listings import PAGE
+from s3commit.core.model.amounts import many, size
+from s3commit.core.model.destination import Destination
+from s3commit.core.model.errors import AccessError, InvalidInputError, UploadGoneError
+from s3commit.core.ports.objects import OpenUpload
+from s3commit.core.ports.parallel import in_order
+
+# US dollars for a GiB and month, of the first 50 TB. Parts for an archive are in S3 Standard until
+# they are completed: https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html
+PRICED: Final = "us-east-1's prices of 2026-11, https://aws.amazon.com/s3/pricing/"
+PRICES: Final = {
+    **dict.fromkeys(("STANDARD", "INTELLIGENT_TIERING", "GLACIER", "DEEP_ARCHIVE"), 0.023),
+    **{"STANDARD_IA": 0.0125, "ONEZONE_IA": 0.01, "GLACIER_IR": 0.004, "REDUCED_REDUNDANCY": 0.024},
+}
+OURS, MAGIC, STAGING, UNKNOWN = "s3commit", "S3A magic", "S3A staging", "unknown"
+# org.apache.hadoop.fs.s3a.commit.staging.Paths.addUUID: behind the name that Spark gives.
+_STAGING = re.compile(rf"-c\d+-({layout.JOB_ID.pattern})(?:\.[^/]*)?\Z")
+_READ = 8  # documents of an S3A job: one has the id of its write
+_KEPT = 256  # directories, and jobs; uploads come in the order of their keys
+_SIZES = "bytes as SIZE, usdPerMonth as USD, ageSeconds"
+_COLUMNS = f"{_SIZES}, storageClass as CLASS, writer, state, jobId as JOB, key as FILE"
+
+Row = dict[str, Any]
+_ZERO: Row = {"uploads": 0, "bytes": 0, "usdPerMonth": 0.0, "ageSeconds": 0}
+
+
+def parse_place(text: str) -> Destination:
+    """A destination, or a whole bucket, whose prefix is empty. Raises `InvalidInputError`."""
+    whole = re.fullmatch("(s3[an]?://[^/]+)/?", text)
+    found = layout.parse_destination(f"{whole[1]}/x" if whole else text)
+    return Destination(found.bucket, "") if whole else found
+
+
+@click.command()
+@click.argument("place", metavar="S3-URI", type=Parsed("place", parse_place))
+@with_session
+def uploads(session: Session, *, place: Destination) -> None:
+    """List the open uploads of all writers below a place, and what they cost.
+
+    Changes nothing, and needs no deployment, but the rights s3:ListBucketMultipartUploads and
+    s3:ListMultipartUploadParts; with s3:ListBucket and s3:GetObject it also shows which jobs are
+    dead. Makes a request for each upload and 1,000 parts. --output json is a line for each upload
+    and directory, as they are found, and for the total.
+    """
+    look, out = _Look(session, place.bucket), session.out
+    total = dict(_ZERO, kind="total", place=place.uri, sizesUnknown=0, unclaimed=0)
+    inside: list[Row] = []  # sums under way, of directories inside each other
+    shown: dict[str, list[Row]] = {"upload": [], "directory": []}
+
+    def tell(kind: str, rows: Iterable[Row]) -> None:
+        if not out.json:
+            shown[kind] = nlargest(SHOWN, [*shown[kind], *rows], lambda row: row["bytes"] or 0)
+            return
+        for row in rows:
+            out.line(row)
+
+    for page in _pages(session, place):
+        found = [row for row in in_order(session.parallel, look, page) if row]
+        total["sizesUnknown"] += sum(row["bytes"] is None for row in found)
+        if look.refused and total["sizesUnknown"] == total["uploads"] + len(found):
+            raise _lacking(look.refused, "s3:ListMultipartUploadParts")
+        tell("upload", found)
+        done: list[Row] = []
+        for row in found:
+            total["unclaimed"] += row["writer"] in {STAGING, UNKNOWN}
+            done += _left(inside, f"s3://{place.bucket}/{row['key']}")
+            for one in (total, inside[-1]):
+                one["uploads"] += 1
+                one["bytes"] += row["bytes"] or 0
+                one["usdPerMonth"] += row["usdPerMonth"] or 0
+                one["ageSeconds"] = max(one["ageSeconds"], row["ageSeconds"])
+        tell("directory", done)
+    tell("directory", reversed(inside))
+    if out.json:
+        out.line(total)
+    elif not total["uploads"]:
+        out.note(f"no open upload below {place.uri}")
+    else:
+        out.table(shown, "directory", f"uploads, {_SIZES}, place as DIRECTORY")
+        click.echo()
+        out.table(shown, "upload", _COLUMNS)
+        out.note(*_notes(total, shown["upload"], look))
+
+
+def _pages(session: Session, place: Destination) -> Iterator[list[OpenUpload]]:
+    try:
+        listed = session.store.list_uploads(place.bucket, place.prefix)
+        while page := list(islice(listed, PAGE)):
+            yield page
+    except AccessError as error:
+        raise _lacking(error, "s3:ListBucketMultipartUploads") from error
+
+
+def _lacking(error: AccessError, right: str) -> AccessError:
+    line = f"{error.message}; this needs the right {right}"
+    return AccessError(line) if error.code == AccessError.code else error  # no credentials
+
+
+def _left(inside: list[Row], uri: str) -> Iterator[Row]:
+    """The sums that are whole, as keys come in order; the last one left is of the directory."""
+    directory = uri[: uri.rindex("/") + 1]
+    while inside and not directory.startswith(inside[-1]["place"]):
+        yield inside.pop()
+    if not inside or inside[-1]["place"] != directory:
+        inside.append(dict(_ZERO, kind="directory", place=directory))
+
+
+class _Look:
+    """The row of an upload, also in threads; None for one that has ended since it was listed."""
+
+    def __init__(self, session: Session, bucket: str) -> None:
+        self.store, self.bucket, self.now = session.store, bucket, session.epoch()
+        self.alone = copy(session)  # for use in a thread, which must not wait for others
+        self.alone.parallel = map
+        self.refused: AccessError | None = None  # the first one without a size
+        self.unread = False  # a directory, which may have jobs
+        self._job = lru_cache(_KEPT)(self._read_job)
+        self._s3a = lru_cache(_KEPT)(self._read_s3a)
+
+    def __call__(self, upload: OpenUpload) -> Row | None:
+        length: int | None = None
+        try:
+            length = self.store.upload_bytes(self.bucket, upload.key, upload.upload_id)
+        except UploadGoneError:
+            return None
+        except (AccessError, InvalidInputError) as error:  # perhaps of this upload's KMS key alone
+            self.refused = self.refused or AccessError(error.message)
+        price = PRICES.get(upload.storage_class)
+        whose = {"jobId": None, "state": None, "command": None, **self._whose(upload)}
+        return {
+            **{"kind": "upload", "key": upload.key, "uploadId": upload.upload_id},
+            **{"initiatedAt": upload.initiated, "bytes": length, **whose},
+            "ageSeconds": int(self.now - epoch_of(upload.initiated)),
+            "storageClass": upload.storage_class,
+            "usdPerMonth": None if price is None or length is None else length * price / 2**30,
+        }
+
+    def _whose(self, upload: OpenUpload) -> Row:
+        job_id, above = layout.owner_of(upload.key), list(layout.directories_above(upload.key))
+        for place in above if job_id else ():
+            if job := self._job(place, str(job_id)):
+                return job
+        for one in (one for place in ("", *above) for one in self._s3a(place)):
+            if one.owns(upload):
+                return {"writer": MAGIC, "jobId": one.job_id, "command": one.command}
+        if staging := _STAGING.search(upload.key):
+            return {"writer": STAGING, "jobId": staging[1]}
+        return {"writer": OURS if job_id and self.unread else UNKNOWN, "jobId": job_id}
+
+    def _read_job(self, place: str, job_id: str) -> Row | None:
+        """The job that has a directory there, by the names in it."""
+        directory = layout.JobDirectory(Destination(self.bucket, place), job_id)
+        there, newest = set[str](), ""
+        try:
+            for one in self.store.list(self.bucket, directory.prefix):
+                newest = max(newest, one.modified)
+                there |= {one.key} & {directory.job, directory.request, directory.result}
+        except AccessError:
+            self.unread = True
+        if directory.job not in there:
+            return None
+        quiet = self.now - epoch_of(newest)
+        if directory.result in there:
+            state, verb = "ended", "sweep"
+        elif directory.request in there:
+            state, verb = "requested", f"show {directory.typed}" if quiet > PATIENCE else ""
+        else:
+            state, verb = "open", f"abort {directory.typed}" if quiet > OPEN_PATIENCE else ""
+        said = {"state": "silent", "command": f"s3commit {verb}"} if verb else {"state": state}
+        return {"writer": OURS, "jobId": job_id, **said}
+
+    def _read_s3a(self, place: str) -> list[s3a.S3AJob]:
+        try:
+            return list(s3a.read_jobs(self.alone, Destination(self.bucket, place), most=_READ))
+        except AccessError:
+            self.unread = True
+            return []
+
+
+def _notes(total: Row, shown: list[Row], look: _Look) -> Iterator[str]:
+    count, price = total["uploads"], f"USD {total['usdPerMonth']:.2f} a month at {PRICED}"
+    yield f"{many(count, 'open upload')} below {total['place']}, {size(total['bytes'])}: {price}"
+    if count > SHOWN:
+        yield f"the {SHOWN} largest are shown; --output json has {count - SHOWN} more"
+    if look.refused:
+        yield f"{many(total['sizesUnknown'], 'size')} could not be read: {look.refused.message}"
+    if look.unread:
+        yield "without s3:ListBucket and s3:GetObject jobs are recognized by file names alone"
+    for job_id, command in dict.fromkeys((row["jobId"], row["command"]) for row in shown):
+        if command:
+            yield f"to end the uploads of job {job_id}, if it is dead: {command}"
+    if unclaimed := total["unclaimed"]:
+        yield (
+            f"{many(unclaimed, 'upload')} of others, or of jobs without a trace: only a lifecycle"
+            " rule with AbortIncompleteMultipartUpload ends them, after more days than a job runs"
+        )
