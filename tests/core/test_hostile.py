@@ -245,9 +245,7 @@ def test_i7_a_manifest_of_another_task_in_its_place_is_refused(world: Neighbourh
     world.refused("WRONG_JOB")
 
 
-def test_i2_a_manifest_that_changed_after_its_task_wrote_it_is_refused(
-    world: Neighbourhood,
-) -> None:
+def test_i2_a_manifest_that_changed_since_its_task_is_refused(world: Neighbourhood) -> None:
     counted = world.attempt(DIRECTORY, "t3")
     body, _ = sound_manifest(world)  # sound, and not the one
     world.store.put(BUCKET, DIRECTORY.manifest("t3", "a0"), body)

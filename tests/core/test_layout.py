@@ -268,9 +268,7 @@ def test_i7_a_job_directory_where_no_table_may_be_is_refused(prefix: str) -> Non
     ["_commits", "__magic", f"__magic_job-{JOB}", "__magic_job-x", "_SUCCESS", "_s3commit"],
 )
 @pytest.mark.parametrize("path", ["{}", "{}/dt=1", "sales/{}", "sales/{}/once"])
-def test_i12_no_element_of_a_destination_is_a_name_of_the_protocol(
-    reserved: str, path: str
-) -> None:
+def test_i12_no_element_of_a_path_is_a_name_of_the_protocol(reserved: str, path: str) -> None:
     with pytest.raises(InvalidInputError, match="which is not allowed") as caught:
         parse_destination("s3://lake/" + path.format(reserved))
     assert caught.value.code == "BAD_PATH"

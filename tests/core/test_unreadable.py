@@ -21,9 +21,7 @@ def reads(key: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["_job.json", "_request.json", "t0/_a0.pendingset"])
 @pytest.mark.parametrize("conflict", [Conflict.APPEND, Conflict.REPLACE])
-def test_i12_a_document_under_a_strangers_key_aborts_its_job_and_holds_nothing(
-    name: str, conflict: Conflict
-) -> None:
+def test_i12_a_document_under_a_strangers_key_aborts_its_job(name: str, conflict: Conflict) -> None:
     world, directory = World(), job_directory()
     world.ask(directory, "t0", "t1", conflict=conflict)
     world.plan.fail("get", DENIED, **reads(name)).fail("head", DENIED, **reads(name))

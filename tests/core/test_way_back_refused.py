@@ -228,9 +228,7 @@ def test_i2_i12_a_forged_list_has_no_file_of_a_job_that_is_under_way_removed() -
 
 
 @pytest.mark.parametrize("spoilt", ["a copy elsewhere", "other bytes", "no list", "a circle"])
-def test_i5_i12_a_forged_list_below_has_an_undo_neither_remove_others_nor_refused(
-    spoilt: str,
-) -> None:
+def test_i5_i12_a_forged_list_has_an_undo_neither_remove_others_nor_refused(spoilt: str) -> None:
     """Somebody may put below one partition. The file that is undone was replaced by another job."""
     table = Table()
     wrong = table.write("dt=2/", "dt=3/")
