@@ -18,6 +18,9 @@ From the docstrings, which `help(s3commit.write_table)` shows too (`python docs/
 
 ## Keywords of a write
 
+`write_table` and `open_job` have no session: their defaults are then `static`, `snappy`, no limit
+and the bucket's encryption.
+
 | keyword | meaning | not in |
 |---|---|---|
 {keywords}
@@ -38,7 +41,7 @@ def page() -> str:
     told |= dict(_arguments(write))
     return PAGE.format(
         keywords="".join(
-            f"| `{name}` | {told[name]} | {_lacking(name)} |\n"
+            f"| `{name}` | {told[name]}{_default(name)} | {_lacking(name)} |\n"
             for name in dict.fromkeys(name for one in WRITES for name in _keywords(one))
         ),
         read=_table(read),
@@ -50,6 +53,16 @@ def page() -> str:
 def _keywords(call: Callable[..., Any]) -> list[str]:
     known = inspect.signature(call).parameters.items()
     return [name for name, one in known if one.kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def _default(name: str) -> str:
+    """Its default, if that says something, and the calls that have another one."""
+    found: dict[str, list[str]] = {}
+    for call in WRITES:
+        if default := name in _keywords(call) and inspect.signature(call).parameters[name].default:
+            found.setdefault(f"`{default}`", []).append(f"`{call.__name__}`")
+    said = "; ".join(f"{one} in {', '.join(calls)}" for one, calls in found.items())
+    return f" By default {said}." if said else ""
 
 
 def _lacking(name: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.states import JobState
 from s3commit.spark import batch_writer
 from s3commit.writer.requests import wait_for_result
 from s3commit.writer.table_write import commit
@@ -131,12 +132,16 @@ def test_i11_a_batch_replayed_after_a_failure_anywhere_is_there_once(
     assert place.uploads == []
 
 
-def test_a_batch_without_rows_makes_no_job(spark: SparkSession, place: Place, work: Work) -> None:
+def test_a_batch_without_rows_is_a_job_without_files(
+    spark: SparkSession, place: Place, work: Work
+) -> None:
     work.add_file()
     none = work.frames(spark).where("id < 0").writeStream.foreachBatch(batch_writer(place.uri))
     none = none.option("checkpointLocation", str(work.checkpoint))
     none.trigger(availableNow=True).start().awaitTermination()
-    assert place.names == place.uploads == []
+    assert place.data == place.uploads == []
+    assert place.tidy().state is JobState.COMMITTED
+    assert place.committed() == []
 
 
 def test_i11_a_connect_batch_has_its_querys_name(connect: SparkSession, place: Place) -> None:

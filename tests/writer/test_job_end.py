@@ -198,21 +198,6 @@ def test_a_failed_abort_does_not_hide_the_error_of_the_block(job: Job, plan: Fau
     assert caught.value.__notes__ == ["the abort failed too: unreachable"]
 
 
-@pytest.mark.parametrize("told", ["", "manifest", "no right to list", "no right to delete"])
-def test_a_job_without_a_manifest_can_be_removed(
-    job: Job, store: MemoryObjectStore, plan: FaultPlan, told: str
-) -> None:
-    """As if it had not been: otherwise it is aborted."""
-    if told == "manifest":
-        store.put(BUCKET, job.directory.manifest("0", "a"), b"{}")
-    elif told:
-        plan.fail(told.rpartition(" ")[2], AccessError("no"))
-    with job:
-        job._drop("no rows")
-    left = [one.key for one in store.list(BUCKET, "")]
-    assert (job.directory.request in left, left == []) == (bool(told), not told)
-
-
 # --- travel
 
 

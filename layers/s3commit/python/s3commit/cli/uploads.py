@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from copy import copy
+from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nlargest
 from itertools import islice
@@ -157,7 +158,7 @@ class _Look:
         job_id, above = layout.owner_of(upload.key), list(layout.directories_above(upload.key))
         for place in above if job_id else ():
             if job := self._job(place, str(job_id)):
-                return job
+                return job.row(upload, self.now)
         for one in (one for place in ("", *above) for one in self._s3a(place)):
             if one.owns(upload):
                 return {"writer": MAGIC, "jobId": one.job_id, "command": one.command}
@@ -165,7 +166,7 @@ class _Look:
             return {"writer": STAGING, "jobId": staging[1]}
         return {"writer": OURS if job_id and self.unread else UNKNOWN, "jobId": job_id}
 
-    def _read_job(self, place: str, job_id: str) -> Row | None:
+    def _read_job(self, place: str, job_id: str) -> "_Job | None":
         """The job that has a directory there, by the names in it."""
         directory = layout.JobDirectory(Destination(self.bucket, place), job_id)
         there, newest = set[str](), ""
@@ -177,15 +178,12 @@ class _Look:
             self.unread = True
         if directory.job not in there:
             return None
-        quiet = self.now - epoch_of(newest)
+        at = epoch_of(newest)
         if directory.result in there:
-            state, verb = "ended", "sweep"
-        elif directory.request in there:
-            state, verb = "requested", f"show {directory.typed}" if quiet > PATIENCE else ""
-        else:
-            state, verb = "open", f"abort {directory.typed}" if quiet > OPEN_PATIENCE else ""
-        said = {"state": "silent", "command": f"s3commit {verb}"} if verb else {"state": state}
-        return {"writer": OURS, "jobId": job_id, **said}
+            return _Job(job_id, "ended", "s3commit sweep", at, patience=0)
+        if directory.request in there:
+            return _Job(job_id, "requested", f"s3commit show {directory.typed}", at, PATIENCE)
+        return _Job(job_id, "open", f"s3commit abort {directory.typed}", at, OPEN_PATIENCE)
 
     def _read_s3a(self, place: str) -> list[s3a.S3AJob]:
         try:
@@ -193,6 +191,24 @@ class _Look:
         except AccessError:
             self.unread = True
             return []
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A job of ours, by the names in its directory; ``newest`` is the time of the last one."""
+
+    job_id: str
+    state: str
+    command: str  # if it is dead
+    newest: float
+    patience: int  # seconds without a new object or upload until it may be dead
+
+    def row(self, upload: OpenUpload, now: float) -> Row:
+        """The job's part of an upload's row."""
+        is_silent = now - max(self.newest, epoch_of(upload.initiated)) > self.patience
+        state = "silent" if is_silent and self.patience else self.state
+        command = self.command if is_silent or not self.patience else None
+        return {"writer": OURS, "jobId": self.job_id, "state": state, "command": command}
 
 
 def _notes(total: Row, shown: list[Row], look: _Look) -> Iterator[str]:
@@ -206,7 +222,7 @@ def _notes(total: Row, shown: list[Row], look: _Look) -> Iterator[str]:
         yield "without s3:ListBucket and s3:GetObject jobs are recognized by file names alone"
     for job_id, command in dict.fromkeys((row["jobId"], row["command"]) for row in shown):
         if command:
-            yield f"to end the uploads of job {job_id}, if it is dead: {command}"
+            yield f"job {job_id}, if it is dead: {command}"
     if unclaimed := total["unclaimed"]:
         yield (
             f"{many(unclaimed, 'upload')} of others, or of jobs without a trace: only a lifecycle"

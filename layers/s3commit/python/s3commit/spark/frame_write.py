@@ -115,9 +115,7 @@ def write(
         parsed = _parsed(path, keywords)
         if dry_run:
             return _look_only(df, parsed)
-    result = _write(df, parsed, progress=progress)
-    assert result is not None  # noqa: S101 - a job without rows is committed too
-    return result
+    return _write(df, parsed, progress=progress)
 
 
 @refusing_strays
@@ -144,8 +142,8 @@ def batch_writer(
     """A function for ``foreachBatch`` that writes each micro-batch exactly once.
 
     Spark repeats a batch if it can't know that it was written. The idempotency key is
-    therefore ``query`` and the batch's number. A batch without rows is not written if ``mode`` is
-    ``append`` and no condition has to judge it.
+    therefore ``query`` and the batch's number. A batch without rows is a job
+    without files, unless it replaces or has conditions.
 
     Args:
         path: the directory, ``s3://bucket/prefix/``.
@@ -200,7 +198,9 @@ def batch_writer(
                 " again without dry_run",
                 code="DRY_RUN",
             )
-        _write(df, options, rows_needed=True)
+        # A table needs no file for the schema of each append that has no rows.
+        adds = options.conflict is Conflict.APPEND and not options.conditions
+        _write(df, options, keeps_schema=not adds)
 
     return write_batch
 
@@ -227,9 +227,9 @@ def _parsed(path: str, keywords: Mapping[str, Any]) -> Options:
 
 
 def _write(
-    df: DataFrame, options: Options, *, rows_needed: bool = False, progress: bool | None = False
-) -> CommitResult | None:
-    """Write; with ``rows_needed`` a job that would change nothing leaves no trace: None."""
+    df: DataFrame, options: Options, *, keeps_schema: bool = True, progress: bool | None = False
+) -> CommitResult:
+    """Write, also without rows: then the job has a file, or none, as it ``keeps_schema``."""
     from s3commit.spark.tasks import SparkJob, run  # noqa: PLC0415
     from s3commit.writer.table_write import begin, commit, earlier_result  # noqa: PLC0415
 
@@ -242,14 +242,9 @@ def _write(
             begun = begin(options, like, _CLIENT, who)
     if result is None:  # otherwise no task has to run
         with begun as job:  # aborts the job in an error
-            is_append = options.conflict is Conflict.APPEND
-            may_drop = rows_needed and is_append and not options.conditions
             with shown(tally):
-                messages = run(df, SparkJob(job, options, schema, tally, not may_drop))
+                messages = run(df, SparkJob(job, options, schema, tally, keeps_schema))
             rows = sum(count for _, count in messages)
-            if may_drop and not rows:
-                job._drop("the batch has no rows")
-                return None
             result = commit(job, [attempt for attempt, _ in messages], rows)
     _refresh_cached(df, options.destination)
     return result

@@ -31,7 +31,7 @@ class CommitResult:
     path: str
     """The directory, ``s3://bucket/prefix/``."""
     job_id: str = ""
-    """The job's id; of a dry run none."""
+    """The job's id; of a dry run none, nor of an earlier job that can't be found any more."""
     files: int = 0
     """How many files were committed."""
     rows: int = 0

@@ -15,7 +15,7 @@ from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import digest
 from s3commit.core.jobs.idempotency import hinted_job
-from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
+from s3commit.core.model.errors import InvalidInputError, S3CommitError, TransientError
 from s3commit.core.ports.objects import WriterStore
 from s3commit.writer.commit_result import CommitResult, result_at
 from s3commit.writer.connect import shared_store
@@ -129,8 +129,12 @@ class Job:
         if not result.already_committed:
             return committed(self.directory, result)
         place, key = self.directory.destination, self._spec.idempotency_key or ""
-        first = hinted_job(self._connected(), place, key, needs_files=False)
-        return result_at(first or self.directory, already_committed=True)
+        first = None
+        with suppress(TransientError):  # the outcome is known
+            first = hinted_job(self._connected(), place, key, needs_files=False)
+        if first is None:  # its list, or the hint, was deleted since
+            return CommitResult(place.uri, already_committed=True)
+        return result_at(first, already_committed=True)
 
     def _ended(
         self, attempts: Iterable[CountedAttempt | None], *, leave_out: bool = False
@@ -153,16 +157,6 @@ class Job:
         answer = request_abort(self._connected(), self.directory, str(reason))
         self._asked = True
         return answer
-
-    def _drop(self, reason: str) -> None:
-        """Remove the job, if it has no manifest and the rights permit it; else abort it."""
-        store, place = self._connected(), self.directory
-        with suppress(AccessError):
-            if [one.key for one in store.list(place.bucket, place.prefix)] == [place.job]:
-                store.delete(place.bucket, place.job)
-                self._asked = True
-                return
-        self.abort(reason)
 
     def __enter__(self) -> Self:
         return self

@@ -17,10 +17,15 @@ _MEANT: Final = {
     "codec": "compression",
 }
 _AWS: Final = "the standard AWS configuration (environment, profile, role) says how to connect"
+_OPTIONS: Final = "each option is a keyword"
+_SCHEMA: Final = "files have the columns of the rows"
 _LEFT_OUT: Final = {
     **dict.fromkeys(("storage_options", "filesystem", "boto3_session"), _AWS),
     **dict.fromkeys(("format", "engine"), "tables are written as Parquet"),
+    **dict.fromkeys(("schema", "merge_schema", "schema_mode"), _SCHEMA),
+    **dict.fromkeys(("write options", "batch_writer options", "write_table options"), _OPTIONS),
     "batch_writer idempotency_key": "each batch has a key of its own",
+    "open_job format": "the tasks open files of any format",
 }
 _Call = TypeVar("_Call", bound=Callable[..., Any])
 
@@ -46,7 +51,7 @@ def refusing_strays(call: _Call) -> _Call:
 
 def _what_is_meant(call: str, stray: str, known: Sequence[str]) -> str:
     spelled = re.sub("(?<=[a-z])(?=[A-Z])", "_", stray).lower()
-    if why := _LEFT_OUT.get(spelled) or _LEFT_OUT.get(f"{call} {spelled}"):
+    if why := _LEFT_OUT.get(f"{call} {spelled}") or _LEFT_OUT.get(spelled):
         return f"leave out {stray}, since {why}"
     likely = get_close_matches(_MEANT.get(spelled, spelled), known, n=1)
     return f"there is no keyword {stray}: give {(likely or [', '.join(known)])[0]}"

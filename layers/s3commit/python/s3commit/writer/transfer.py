@@ -82,8 +82,10 @@ class UploadSettings:
     def __post_init__(self) -> None:
         first = getattr(self.parts, "first", None)
         _within("PartSizes.first", first, MIN_PART_BYTES, MAX_PART_BYTES)
-        for name in ("flat", "every", "step", "max_parts", "max_bytes"):
-            _within(f"PartSizes.{name}", getattr(self.parts, name), name == "every", MAX_FILE_BYTES)
+        least = {"flat": 0, "every": 1, "step": 0, "max_parts": 1, "max_bytes": 1}
+        for name, at_least in least.items():
+            at_most = MAX_PARTS if name == "max_parts" else MAX_FILE_BYTES
+            _within(f"PartSizes.{name}", getattr(self.parts, name), at_least, at_most)
         _within("threads", self.threads, 1, MAX_THREADS)
         _within("in-flight bytes", self.in_flight_bytes, 1, TIB)
 

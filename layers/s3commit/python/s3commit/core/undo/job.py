@@ -77,7 +77,7 @@ def plan_undo(ports: S3Ports, directory: JobDirectory, *, leave_removed: bool) -
             refuse(
                 "NAME_TOO_LONG",
                 f"a copy of {file.key[:200]!r} would have a key of more than {MAX_KEY_BYTES}"
-                f" bytes. Nothing was changed. {instead(found.removes)}",
+                f" bytes. {instead(found.removes)}",
             )
     restores = _versions(ports, directory, found)
     return PlannedUndo(directory, found, restores, _key(ports, directory, found))
@@ -100,7 +100,7 @@ def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
         place = f"s3://{record.destination.bucket}/{unseen[-1]}"
         why = f"The reason may be a job at {place}, or above"
         does = "the pipeline reads nothing there unless the deployment's prefixes name it"
-        refuse(error.code, f"{error.message}. {why}: {does}. Nothing was changed")
+        refuse(error.code, f"{error.message}. {why}: {does}")
 
 
 def _judged(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
@@ -149,7 +149,7 @@ def _versions(
             "VERSIONS_GONE",
             f"bucket {directory.bucket} no longer has a version of {missing} of the {len(files)}"
             f" files that job {directory.job_id} replaced (it keeps none, or they have expired), so"
-            f" they can't come back. Nothing was changed. {instead(found.removes)}",
+            f" they can't come back. {instead(found.removes)}",
         )
     return tuple(zip(files, versions, strict=True))
 

@@ -101,7 +101,7 @@ def look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
     except PastBoundError as error:
         refuse(
             TOO_LARGE,
-            f"an undo of job {directory.job_id} {error}; nothing was changed. If lists in _commits/"
+            f"an undo of job {directory.job_id} {error}. If lists in _commits/"
             " are not the pipeline's, delete them (`s3commit log` names them); or write the data"
             " again with conflict 'replace'",
         )
@@ -163,7 +163,7 @@ def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
     if not removes and not restores and refused is None:
         refuse(NOTHING_TO_UNDO, f"job {directory.job_id} has no files, or later jobs replaced all")
     if refused is not None:
-        why = f"{refused.message}. Nothing was changed. {instead(removes)}"
+        why = f"{refused.message}. {instead(removes)}"
         refused = JobRefusedError(why, code=refused.code)
     return Undo(header, removes, len(gone), restores, refused)
 
