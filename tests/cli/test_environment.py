@@ -106,7 +106,7 @@ def by_services(patch: pytest.MonkeyPatch, url: str, directory: Path) -> None:
     by_variables(patch, "http://127.0.0.1:9", directory)
     patch.delenv("AWS_REGION")
     patch.setenv("AWS_DEFAULT_REGION", REGION)
-    for service in ("S3", "DYNAMODB", "SFN", "STS"):
+    for service in ("S3", "DYNAMODB", "SFN", "STS", "CLOUDFORMATION"):
         patch.setenv(f"AWS_ENDPOINT_URL_{service}", url)
 
 
@@ -163,7 +163,8 @@ def test_every_verb_is_tried_here_and_stands_in_the_page_for_people_on_call() ->
     """And is one that changes something, of whose lost answers the error line says so, or not."""
     verbs = set(app.commands)
     assert VERBS.keys() | {"log", "pause", "resume", "redrive", "local", "ui"} == verbs
-    assert CHANGES | {"status", "log", "show", "ls", "fsck", "doctor", "local", "ui"} == verbs
+    reads = {"status", "log", "show", "ls", "uploads", "fsck", "doctor", "local", "ui"}
+    assert CHANGES | reads == verbs
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     assert verbs <= set(re.findall(r"s3commit ([a-z]+)", page))
 
