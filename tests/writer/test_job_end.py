@@ -16,6 +16,7 @@ from s3commit.core.model.errors import (
     TransientError,
 )
 from s3commit.core.model.outcome import Failure, Outcome
+from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job, committed
 from s3commit.writer.transfer import UploadSettings
@@ -88,7 +89,8 @@ def test_what_the_sweep_gave_up_is_told_by_its_result(job: Job, store: MemoryObj
     body = encode_request(AbortRequest(JOB, "abandoned", abandoned=True))
     store.put(BUCKET, job.directory.request, body)
     end(store, job, Outcome.ABORTED, Failure("ALREADY_COMMITTED", "by another"))
-    assert job.commit([attempt()]).already_committed
+    unknown = CommitResult(job.directory.destination.uri, already_committed=True)
+    assert job.commit([attempt()]) == unknown, "no list or hint says which job it was"
     end(store, job, Outcome.ABORTED, Failure("ABANDONED", "no task has ended"))
     with pytest.raises(JobFailedError, match="no task has ended") as caught:
         job.commit([attempt()])
