@@ -16,7 +16,7 @@ from pyspark.sql import DataFrameWriter
 import s3commit
 from s3commit import InvalidInputError, S3CommitError, spark
 from s3commit.core.model.outcome import Outcome
-from s3commit.writer.connect import shared_client
+from s3commit.writer.access import shared_client
 from s3commit.writer.job import Job
 from s3commit.writer.options import make_options
 from s3commit.writer.task import Task

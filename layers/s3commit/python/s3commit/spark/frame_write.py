@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.aws.clients import Encryption
 from s3commit.core.model.destination import Conflict, Destination
-from s3commit.core.model.errors import InvalidInputError, S3CommitError
+from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
 from s3commit.spark.progress import shown, tally_of
+from s3commit.writer.access import OWN
 from s3commit.writer.commit_result import CommitResult, check_versions
 from s3commit.writer.options import (
     Compression,
@@ -29,6 +30,7 @@ from s3commit.writer.strays import refusing_strays
 from s3commit.writer.transfer import UploadSettings
 
 if TYPE_CHECKING:
+    import boto3
     from pyspark.sql import DataFrame
 
     from s3commit.core.documents.job_json import Who
@@ -59,6 +61,7 @@ def write(
     check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
+    boto3_session: boto3.Session | None = None,
     progress: bool | None = None,
     dry_run: bool = False,
 ) -> CommitResult:
@@ -87,6 +90,9 @@ def write(
             (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
+        boto3_session: whose credentials and region the requests have; by default the standard AWS
+            configuration's. The driver's requests: tasks have the executors' credentials
+            (docs/guide/spark.md).
         progress: show files and rows as tasks end, on standard error; by default in a terminal or a
             notebook alone (not with Spark Connect).
         dry_run: write nothing, only check. No task runs. `CommitResult.replaced` counts what an
@@ -137,6 +143,7 @@ def batch_writer(
     check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
+    boto3_session: boto3.Session | None = None,
     dry_run: bool = False,
 ) -> Callable[[DataFrame, int], None]:
     """A function for ``foreachBatch`` that writes each micro-batch exactly once.
@@ -166,6 +173,9 @@ def batch_writer(
             (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
+        boto3_session: whose credentials and region the requests have; by default the standard AWS
+            configuration's. The driver's requests: tasks have the executors' credentials
+            (docs/guide/spark.md).
         dry_run: write nothing, only check. The first batch ends the query by an `S3CommitError`
             (``DRY_RUN``). Otherwise Spark would record it as written.
 
@@ -243,7 +253,13 @@ def _write(
     if result is None:  # otherwise no task has to run
         with begun as job:  # aborts the job in an error
             with shown(tally):
-                messages = run(df, SparkJob(job, options, schema, tally, keeps_schema))
+                for_tasks = replace(options, access=OWN)
+                try:
+                    messages = run(df, SparkJob(job, for_tasks, schema, tally, keeps_schema))
+                except AccessError as error:
+                    if options.access.session:
+                        error.add_note("boto3_session is the driver's: a task has the executor's")
+                    raise
             rows = sum(count for _, count in messages)
             result = commit(job, [attempt for attempt, _ in messages], rows)
     _refresh_cached(df, options.destination)

@@ -14,6 +14,7 @@ from s3commit.core.formats.skipped_names import is_pattern, is_skipped
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.limits import MAX_WAIT_SECONDS
+from s3commit.writer.access import OWN, Access
 from s3commit.writer.transfer import UploadSettings
 
 # Seconds: as long as a job may wait for its locks, and what it then takes at most.
@@ -64,6 +65,7 @@ class Options:
     check_schema: bool = True
     uploads: UploadSettings = field(default_factory=UploadSettings)
     encryption: Encryption | None = None
+    access: Access = field(default=OWN, repr=False, compare=False)
 
     @property
     def files_stay(self) -> bool:
@@ -117,6 +119,8 @@ def make_options(
     if "{{" in str(path):
         raise bad("path", path, _FILLED_IN)
     columns = others.pop("partition_by", ())
+    if (session := others.pop("boto3_session", None)) is not None:
+        others["access"] = Access(session)
     scope, codec = partition_overwrite_mode, compression
     counts = {name: others.pop(name, None) for name in COUNTS}
     destination, conditions = parse_destination(path), Conditions(**counts)
@@ -198,7 +202,9 @@ def refused(why: str) -> InvalidInputError:
 
 def bad(name: str, value: object, wanted: str) -> InvalidInputError:
     """The error of a keyword or an option with a value that it can't have."""
-    why = f"{name}={repr(value)[:80]}: give {wanted}"
+    # Instead of a session may stand its keys.
+    shown = type(value).__name__ if name == "boto3_session" else repr(value)[:80]
+    why = f"{name}={shown}: give {wanted}"
     return InvalidInputError(why, code="BAD_OPTION")
 
 
@@ -214,6 +220,12 @@ def _is_sound(encryption: object) -> bool:
     if not isinstance(encryption, Encryption) or encryption.algorithm not in ALGORITHMS:
         return False
     return encryption.algorithm != ALGORITHMS[0] or encryption == Encryption(ALGORITHMS[0])
+
+
+def _is_session(value: object) -> bool:
+    from boto3.session import Session  # noqa: PLC0415 - who has one has loaded it
+
+    return isinstance(value, Session)
 
 
 ALGORITHMS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
@@ -244,6 +256,7 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
         "s3commit.Encryption(...), with AES256, aws:kms or aws:kms:dsse, and a key for KMS alone",
         _is_sound,
     ),
+    "boto3_session": ("boto3.Session(...)", _is_session),
 }
 
 
@@ -253,6 +266,12 @@ KEYWORDS: Final = frozenset({"mode", "partition_overwrite_mode", "compression", 
 # Of Airflow and dbt, of a shell, of Python: what was to be filled in.
 _TEMPLATE: Final = re.compile(r"\{\{|\$\{|%\(\w+\)|\{\w*\}")
 _FILLED_IN: Final = "a value: the template was not filled in"
+
+
+def check_session(session: object) -> None:
+    """Raise `InvalidInputError` (``BAD_OPTION``) for what is no session of boto3's, nor None."""
+    if session is not None and not _is_session(session):
+        raise bad("boto3_session", session, "boto3.Session(...)")
 
 
 def check_key(key: str, name: str = "idempotency_key") -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from s3commit.aws.clients import Encryption, make_client
+from s3commit.aws.clients import Encryption
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.job_json import JOB_JSON, MAX_JOB_BYTES, JobSpec, Who, decode_job
 from s3commit.core.formats.layout import JobDirectory, check_job_id
@@ -32,6 +32,9 @@ from s3commit.writer.system import Environment
 from s3commit.writer.transfer import UploadSettings
 from s3commit.writer.who import this_program
 
+if TYPE_CHECKING:
+    import boto3
+
 DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
 
 
@@ -51,6 +54,7 @@ def open_job(
     commit_timeout: float | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
+    boto3_session: boto3.Session | None = None,
 ) -> Job:
     """Start a job: a few requests, before anything is written.
 
@@ -72,6 +76,8 @@ def open_job(
         check_names: False allows names that some readers skip (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the bucket's.
+        boto3_session: whose credentials and region the requests have; by default the standard AWS
+            configuration's. A job that is pickled leaves it behind: see `Job.task`.
 
     Returns:
         The `Job`, whose tasks write the files.
@@ -128,7 +134,7 @@ def start_job(
         conditions=options.conditions,
     )
     if store is None:
-        s3 = make_client()
+        s3 = options.access.make_client()
         store = found = S3ObjectStore(s3, encryption=options.encryption)
         compares = options.check_partitions and bool(spec.partition_by)
         side_by_side(
@@ -146,6 +152,7 @@ def start_job(
         store,
         commit_timeout=options.commit_timeout,
         _check_names=options.check_names,
+        _access=options.access,
     )
 
 

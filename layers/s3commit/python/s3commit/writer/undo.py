@@ -7,9 +7,9 @@ process.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from s3commit.aws.clients import Encryption, make_client
+from s3commit.aws.clients import Encryption
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.commit_manifest import CommittedFile
@@ -37,6 +37,9 @@ from s3commit.writer.task import put_manifest
 from s3commit.writer.transfer import MAX_PARTS, MIB
 from s3commit.writer.who import this_program
 
+if TYPE_CHECKING:
+    import boto3
+
 COPIED_BYTES: Final = 512 * MIB  # that S3 copies with one request
 FILES_OF_A_TASK: Final = 1_000
 WORKERS: Final = 16
@@ -51,6 +54,7 @@ def undo(
     dry_run: bool = False,
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
     encryption: Encryption | None = None,
+    boto3_session: boto3.Session | None = None,
 ) -> CommitResult:
     """Undo a committed job of a table: all of it, or nothing.
 
@@ -65,6 +69,8 @@ def undo(
         dry_run: write nothing, only check. An undo that would be refused raises.
         commit_timeout: seconds to wait for the outcome; by default 75 minutes.
         encryption: of the objects; by default the bucket's.
+        boto3_session: whose credentials and region the requests have; by default the standard AWS
+            configuration's.
 
     Returns:
         The result of the undo, a job of its own: ``files`` came back, ``replaced`` were removed;
@@ -81,10 +87,14 @@ def undo(
     """
     with nothing_written():
         options = make_options(
-            path, commit_timeout=commit_timeout, encryption=encryption, check_names=False
+            path,
+            commit_timeout=commit_timeout,
+            encryption=encryption,
+            check_names=False,
+            boto3_session=boto3_session,
         )
         directory = JobDirectory(options.destination, check_job_id(job_id))
-        client = make_client(connections=WORKERS)
+        client = options.access.make_client(connections=WORKERS)
         check_pipeline(client, directory.destination)
         store = S3ObjectStore(client, encryption=encryption)
         ports = S3Ports(store, parallel=ThreadMap(WORKERS))
