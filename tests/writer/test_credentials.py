@@ -1,9 +1,11 @@
 """`boto3_session`: who signs each request of a call, by what is sent, and what never leaves."""
 
+import gc
 import os
 import pickle
 import re
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -240,10 +242,16 @@ def test_a_session_never_travels_and_what_is_none_is_refused(
     assert none.value.code == "NO_CREDENTIALS"
 
 
-def test_a_forked_process_shares_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_process_shares_no_connection_and_none_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     access = Access(session_of())
     client = access.client()
     assert access.client() is client
     assert access.store(None) is access.store(None)
     monkeypatch.setattr(os, "getpid", lambda: 1)
     assert access.client() is not client
+    gone = weakref.ref(client)
+    del access, client
+    gc.collect()
+    assert gone() is None

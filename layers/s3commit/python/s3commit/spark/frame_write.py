@@ -91,8 +91,7 @@ def write(
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
         boto3_session: whose credentials and region the requests have; by default the standard AWS
-            configuration's. The driver's requests: tasks have the executors' credentials
-            (docs/guide/spark.md).
+            configuration's. On Spark the driver's: tasks have the executors' (docs/guide/spark.md).
         progress: show files and rows as tasks end, on standard error; by default in a terminal or a
             notebook alone (not with Spark Connect).
         dry_run: write nothing, only check. No task runs. `CommitResult.replaced` counts what an
@@ -174,8 +173,7 @@ def batch_writer(
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
         boto3_session: whose credentials and region the requests have; by default the standard AWS
-            configuration's. The driver's requests: tasks have the executors' credentials
-            (docs/guide/spark.md).
+            configuration's. On Spark the driver's: tasks have the executors' (docs/guide/spark.md).
         dry_run: write nothing, only check. The first batch ends the query by an `S3CommitError`
             (``DRY_RUN``). Otherwise Spark would record it as written.
 

@@ -202,7 +202,7 @@ def refused(why: str) -> InvalidInputError:
 
 def bad(name: str, value: object, wanted: str) -> InvalidInputError:
     """The error of a keyword or an option with a value that it can't have."""
-    # Instead of a session may stand its keys.
+    # A caller may have given keys in the place of a session.
     shown = type(value).__name__ if name == "boto3_session" else repr(value)[:80]
     why = f"{name}={shown}: give {wanted}"
     return InvalidInputError(why, code="BAD_OPTION")
@@ -269,7 +269,7 @@ _FILLED_IN: Final = "a value: the template was not filled in"
 
 
 def check_session(session: object) -> None:
-    """Raise `InvalidInputError` (``BAD_OPTION``) for what is no session of boto3's, nor None."""
+    """Raise `InvalidInputError` (``BAD_OPTION``) for anything but a session of boto3's or None."""
     if session is not None and not _is_session(session):
         raise bad("boto3_session", session, "boto3.Session(...)")
 
