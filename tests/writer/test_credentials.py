@@ -228,7 +228,8 @@ def test_a_session_never_travels_and_what_is_none_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place = "s3://lake/t/"
-    sends: Any = CloudPickleSerializer()  # as Spark Connect's foreachBatch does
+    serializer: Any = CloudPickleSerializer
+    sends = serializer()  # as Spark Connect's foreachBatch does
     with pytest.raises(pickle.PicklingError, match="boto3_session cannot be sent"):
         sends.dumps(batch_writer(place, query="q", boto3_session=session_of()))
     assert sends.dumps(batch_writer(place, query="q"))

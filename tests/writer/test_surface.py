@@ -41,7 +41,7 @@ EXAMPLES = "".join((one.__doc__ or "").partition("Examples:")[2] for one in PUBL
 FOREIGN = {
     *("Any", "Callable", "DataFrame", "Iterable", "Literal", "Mapping", "None", "Sequence"),
     *("False", "Exception", "KeyboardInterrupt", "OSError", "PathLike", "Self", "StructType"),
-    *("Session", "SparkSession"),
+    *("Boto3Session", "SparkSession"),
     *("BaseException", "ReadableBuffer", "True", "TracebackType"),
 }
 

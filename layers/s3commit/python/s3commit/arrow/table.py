@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
-from s3commit.aws.clients import Encryption
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.writer.commit_result import CommitResult, check_versions
 from s3commit.writer.options import (
     Compression,
@@ -23,9 +23,6 @@ from s3commit.writer.start import DEFAULT_CLIENT
 from s3commit.writer.strays import refusing_strays
 from s3commit.writer.table_write import begin, commit, earlier_result, look_only
 from s3commit.writer.transfer import UploadSettings
-
-if TYPE_CHECKING:
-    import boto3
 
 # Of a thing that makes a table, by what it has: how.
 _CURES: Final = {
@@ -64,7 +61,7 @@ def write_table(
     check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
-    boto3_session: boto3.Session | None = None,
+    boto3_session: Boto3Session | None = None,
     dry_run: bool = False,
 ) -> CommitResult:
     """Write a table as Parquet, in one job of this process; return once it is committed.
@@ -96,8 +93,7 @@ def write_table(
             (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the bucket's.
-        boto3_session: whose credentials and region the requests have; by default the standard AWS
-            configuration's.
+        boto3_session: whose credentials and region count; by default the standard configuration's.
         dry_run: write nothing, only check. No row is read.
 
     Returns:

@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from botocore.loaders import Loader
     from botocore.session import Session
     from mypy_boto3_s3 import S3Client as S3Client  # noqa: PLC0414 - others import it here
+
+    Boto3Session = boto3.Session
 else:
-    S3Client = Any
+    S3Client = Boto3Session = Any
 
 ATTEMPTS: Final = 3
 TIMEOUT: Final = 2  # seconds; a packet that was dropped is sent again after one
@@ -158,7 +160,7 @@ def make_client(
     *,
     connections: int = MAX_POOL_CONNECTIONS,
     slows_down: bool = False,
-    session: boto3.Session | None = None,
+    session: Boto3Session | None = None,
     region: str | None = None,
     endpoint: str | None = None,
 ) -> S3Client:

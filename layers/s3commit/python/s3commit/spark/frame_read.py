@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
+from s3commit.core.formats.layout import JobDirectory, check_job_id
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
-from s3commit.writer.access import Access
-from s3commit.writer.options import bad, check_session, nothing_written, refused
+from s3commit.writer.options import bad, make_options, nothing_written, refused
 from s3commit.writer.strays import refusing_strays
 
 if TYPE_CHECKING:
-    import boto3
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from s3commit.aws.clients import Boto3Session
+    from s3commit.writer.access import Access
 
 # Hadoop's errors for a scheme for which it has no class, or no name of one.
 _NO_FILE_SYSTEM: Final = re.compile("FileSystem not found|No FileSystem for scheme")
@@ -32,7 +33,7 @@ def read(
     schema: StructType | str | None = None,
     scheme: str = "s3a",
     options: Mapping[str, Any] | None = None,
-    boto3_session: boto3.Session | None = None,
+    boto3_session: Boto3Session | None = None,
 ) -> DataFrame:
     """Read the committed files at ``path``, as a DataFrame of Spark's own reader.
 
@@ -44,8 +45,7 @@ def read(
         schema: the rows' schema, where the files don't say it.
         scheme: the name of Spark's file system for S3, which has a configuration of its own.
         options: those of Spark's reader.
-        boto3_session: whose credentials and region the request for the job's list has; by default
-            the standard AWS configuration's. Spark's file system reads the files by its own.
+        boto3_session: for the request for the job's list; Spark reads by its own configuration.
 
     Returns:
         The DataFrame. Spark reads it when it needs the rows.
@@ -64,8 +64,8 @@ def read(
             raise refused("the session comes first: read(spark, path)")
         if not isinstance(options, Mapping | None):
             raise bad("options", options, "a mapping, such as {'mergeSchema': True}")
-        check_session(boto3_session)
-        destination = parse_destination(path)
+        asked = make_options(path, check_names=False, boto3_session=boto3_session)
+        destination = asked.destination
         where = None if job_id is None else JobDirectory(destination, check_job_id(job_id))
     given = {str(name): value for name, value in (options or {}).items()}
     bucket = destination.bucket
@@ -74,7 +74,7 @@ def read(
         reader = reader.schema(schema)
     paths = [_uri(scheme, bucket, destination.prefix)]
     if where is not None:
-        keys = _files_of(where, Access(boto3_session))
+        keys = _files_of(where, asked.access)
         # Keys may have the characters of a pattern.
         reader = reader.option("__globPaths__", "false").option("basePath", paths[0])
         paths = [_uri(scheme, bucket, key) for key in keys]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from s3commit.aws.clients import Encryption
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
 from s3commit.spark.progress import shown, tally_of
@@ -30,7 +30,6 @@ from s3commit.writer.strays import refusing_strays
 from s3commit.writer.transfer import UploadSettings
 
 if TYPE_CHECKING:
-    import boto3
     from pyspark.sql import DataFrame
 
     from s3commit.core.documents.job_json import Who
@@ -61,7 +60,7 @@ def write(
     check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
-    boto3_session: boto3.Session | None = None,
+    boto3_session: Boto3Session | None = None,
     progress: bool | None = None,
     dry_run: bool = False,
 ) -> CommitResult:
@@ -90,8 +89,8 @@ def write(
             (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
-        boto3_session: whose credentials and region the requests have; by default the standard AWS
-            configuration's. On Spark the driver's: tasks have the executors' (docs/guide/spark.md).
+        boto3_session: whose credentials and region count; by default the standard configuration's.
+            On Spark in the driver alone: tasks have the executors' own (docs/guide/spark.md).
         progress: show files and rows as tasks end, on standard error; by default in a terminal or a
             notebook alone (not with Spark Connect).
         dry_run: write nothing, only check. No task runs. `CommitResult.replaced` counts what an
@@ -142,7 +141,7 @@ def batch_writer(
     check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
-    boto3_session: boto3.Session | None = None,
+    boto3_session: Boto3Session | None = None,
     dry_run: bool = False,
 ) -> Callable[[DataFrame, int], None]:
     """A function for ``foreachBatch`` that writes each micro-batch exactly once.
@@ -172,8 +171,8 @@ def batch_writer(
             (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
-        boto3_session: whose credentials and region the requests have; by default the standard AWS
-            configuration's. On Spark the driver's: tasks have the executors' (docs/guide/spark.md).
+        boto3_session: whose credentials and region count; by default the standard configuration's.
+            On Spark in the driver alone: tasks have the executors' own (docs/guide/spark.md).
         dry_run: write nothing, only check. The first batch ends the query by an `S3CommitError`
             (``DRY_RUN``). Otherwise Spark would record it as written.
 

@@ -8,30 +8,21 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from s3commit.aws.clients import Encryption, S3Client, is_aws, make_client
+from s3commit.aws.clients import Boto3Session, Encryption, S3Client, is_aws, make_client
+from s3commit.core.model.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    import boto3
-
     from s3commit.aws.s3 import S3ObjectStore
 
-
-class Where(NamedTuple):
-    """The region and the endpoint; None is what the configuration says. No secret."""
-
-    region: str | None = None
-    endpoint: str | None = None
-
-
-CONFIGURED: Final = Where()
+Where = tuple[str | None, str | None]  # region and endpoint; None is what the configuration says
 
 
 @cache
-def shared_client(where: Where = CONFIGURED) -> S3Client:
+def shared_client(where: Where = (None, None)) -> S3Client:
     """The process's client by the standard AWS configuration; to make one takes 0.25 s."""
-    return make_client(**where._asdict())
+    return make_client(region=where[0], endpoint=where[1])
 
 
 def _store(client: S3Client, encryption: Encryption | None) -> S3ObjectStore:
@@ -47,21 +38,28 @@ for _cached in (shared_client, _shared_store):  # a forked process must not shar
 
 
 class Access:
-    """The way of one call, or of a job, to S3; thread-safe. It has a session, or the process's own.
+    """The way of a call, or of a job, to S3, by a session or the process's own; thread-safe.
 
-    With a session it can't be pickled: cloudpickle would write the session's keys.
+    Raises `InvalidInputError` (``BAD_OPTION``) for what is not a session.
     """
 
-    def __init__(self, session: boto3.Session | None = None, where: Where = CONFIGURED) -> None:
-        self.session = session
-        self._where = where
+    def __init__(self, session: Boto3Session | None = None, where: Where = (None, None)) -> None:
+        self.session, self._where = session, where
         # By process: a forked one has the session, but must not share connections.
         self._client = cache(lambda _process: self.make_client())
-        self._store = cache(_store) if session else _shared_store
+        self._store = _shared_store
+        if session is not None:
+            from boto3.session import Session  # noqa: PLC0415 - who has one has loaded it
+
+            if not issubclass(type(session), Session):  # it may be keys: they are not shown
+                why = f"boto3_session={type(session).__name__}: give boto3.Session(...)"
+                raise InvalidInputError(why, code="BAD_OPTION")
+            self._store = cache(_store)
 
     def make_client(self, **how: Any) -> S3Client:
         """A client of the caller's own; the keywords are those of `clients.make_client`."""
-        return make_client(session=self.session, **self._where._asdict(), **how)
+        region, endpoint = self._where
+        return make_client(session=self.session, region=region, endpoint=endpoint, **how)
 
     def client(self) -> S3Client:
         """The client of the session, or the process's."""
@@ -71,7 +69,7 @@ class Access:
         """The store of that client, for objects that are encrypted as given."""
         return self._store(self.client(), encryption)
 
-    def elsewhere(self, session: boto3.Session | None = None) -> Access:
+    def elsewhere(self, session: Boto3Session | None = None) -> Access:
         """The same region and store for another process, which has its own credentials.
 
         An endpoint of AWS's is not named: in its network the other process may need another one.
@@ -80,11 +78,11 @@ class Access:
         if self.session:
             client = self.client()
             endpoint = None if is_aws(client) else client.meta.endpoint_url
-            where = Where(client.meta.region_name, endpoint)
+            where = client.meta.region_name, endpoint
         return Access(session, where)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.session:
+        if self.session:  # cloudpickle would write its keys
             raise TypeError(
                 "boto3_session cannot be sent to another process, as Spark Connect sends the"
                 " function of foreachBatch to its server. Nothing was sent. Leave it out: the"

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from s3commit.aws.clients import Encryption
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.core.documents.job_json import JOB_JSON, JobSpec
 from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, refuse_two_attempts
 from s3commit.core.documents.result_json import JobResult
@@ -19,7 +19,7 @@ from s3commit.core.model.errors import InvalidInputError, S3CommitError, Transie
 from s3commit.core.ports.objects import WriterStore
 from s3commit.writer.access import OWN, Access
 from s3commit.writer.commit_result import CommitResult, result_at
-from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT, check_session
+from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
 from s3commit.writer.requests import (
     AbortAnswer,
     Patience,
@@ -32,9 +32,6 @@ from s3commit.writer.requests import (
 from s3commit.writer.system import Environment, say
 from s3commit.writer.task import Task
 from s3commit.writer.transfer import UploadSettings
-
-if TYPE_CHECKING:
-    import boto3
 
 
 @dataclass
@@ -77,7 +74,7 @@ class Job:
         attempt_id: str | None = None,
         *,
         task_count: int | None = None,
-        boto3_session: boto3.Session | None = None,
+        boto3_session: Boto3Session | None = None,
     ) -> Task:
         """One try at a task; no request.
 
@@ -86,8 +83,7 @@ class Job:
             attempt_id: unique to the try; a new UUID by default.
             task_count: how many tasks of the job write files, if that is known: then a
                 commit in the place of a program that died misses those without a manifest.
-            boto3_session: whose credentials the task's requests have; by default the job's in the
-                process that opened it, the standard AWS configuration's in others.
+            boto3_session: whose credentials count; by default the job's, elsewhere the process's.
 
         Returns:
             The `Task`, which writes files.
@@ -95,18 +91,17 @@ class Job:
         Raises:
             InvalidInputError: an id is not one (``BAD_ID``), or the session (``BAD_OPTION``).
         """
-        check_session(boto3_session)
-        access = self._access.elsewhere(boto3_session) if boto3_session else self._access
+        given = boto3_session is not None
         task = Task(
             self.directory,
             task_id,
             self._environment.new_id() if attempt_id is None else attempt_id,
-            None if boto3_session else self._connected(),
+            None if given else self._connected(),
             settings=self._settings,
             encryption=self._encryption,
             task_count=task_count,
             check_names=self._check_names,
-            access=access,
+            access=self._access.elsewhere(boto3_session) if given else self._access,
         )
         self._tasks.append(task)
         return task

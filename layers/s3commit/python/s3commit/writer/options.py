@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar, get_args
 
-from s3commit.aws.clients import Encryption
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.core.documents.job_json import MAX_COLUMN_NAME, MAX_KEY_CHARACTERS, Conditions
 from s3commit.core.formats.layout import hides_files, parse_destination
 from s3commit.core.formats.skipped_names import is_pattern, is_skipped
@@ -101,6 +101,7 @@ def make_options(
     partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: str | None = None,
     compression: str | None = None,
+    boto3_session: Boto3Session | None = None,
     **others: Any,
 ) -> Options:
     """The options of one write to ``path``; None is a keyword that is not given.
@@ -119,8 +120,6 @@ def make_options(
     if "{{" in str(path):
         raise bad("path", path, _FILLED_IN)
     columns = others.pop("partition_by", ())
-    if (session := others.pop("boto3_session", None)) is not None:
-        others["access"] = Access(session)
     scope, codec = partition_overwrite_mode, compression
     counts = {name: others.pop(name, None) for name in COUNTS}
     destination, conditions = parse_destination(path), Conditions(**counts)
@@ -133,6 +132,7 @@ def make_options(
         partition_by=columns,
         conditions=conditions,
         compression=None if codec is None else meaning("compression", codec, COMPRESSIONS),
+        access=OWN if boto3_session is None else Access(boto3_session),
         **others,
     )
 
@@ -202,9 +202,7 @@ def refused(why: str) -> InvalidInputError:
 
 def bad(name: str, value: object, wanted: str) -> InvalidInputError:
     """The error of a keyword or an option with a value that it can't have."""
-    # A caller may have given keys in the place of a session.
-    shown = type(value).__name__ if name == "boto3_session" else repr(value)[:80]
-    why = f"{name}={shown}: give {wanted}"
+    why = f"{name}={repr(value)[:80]}: give {wanted}"
     return InvalidInputError(why, code="BAD_OPTION")
 
 
@@ -220,12 +218,6 @@ def _is_sound(encryption: object) -> bool:
     if not isinstance(encryption, Encryption) or encryption.algorithm not in ALGORITHMS:
         return False
     return encryption.algorithm != ALGORITHMS[0] or encryption == Encryption(ALGORITHMS[0])
-
-
-def _is_session(value: object) -> bool:
-    from boto3.session import Session  # noqa: PLC0415 - who has one has loaded it
-
-    return isinstance(value, Session)
 
 
 ALGORITHMS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
@@ -256,22 +248,17 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
         "s3commit.Encryption(...), with AES256, aws:kms or aws:kms:dsse, and a key for KMS alone",
         _is_sound,
     ),
-    "boto3_session": ("boto3.Session(...)", _is_session),
 }
 
 
-KEYWORDS: Final = frozenset({"mode", "partition_overwrite_mode", "compression", *_KINDS})
+KEYWORDS: Final = frozenset(
+    {"mode", "partition_overwrite_mode", "compression", "boto3_session", *_KINDS}
+)
 
 
 # Of Airflow and dbt, of a shell, of Python: what was to be filled in.
 _TEMPLATE: Final = re.compile(r"\{\{|\$\{|%\(\w+\)|\{\w*\}")
 _FILLED_IN: Final = "a value: the template was not filled in"
-
-
-def check_session(session: object) -> None:
-    """Raise `InvalidInputError` (``BAD_OPTION``) for anything but a session of boto3's or None."""
-    if session is not None and not _is_session(session):
-        raise bad("boto3_session", session, "boto3.Session(...)")
 
 
 def check_key(key: str, name: str = "idempotency_key") -> None:

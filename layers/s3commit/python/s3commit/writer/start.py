@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from s3commit.aws.clients import Encryption
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.job_json import JOB_JSON, MAX_JOB_BYTES, JobSpec, Who, decode_job
 from s3commit.core.formats.layout import JobDirectory, check_job_id
@@ -32,9 +32,6 @@ from s3commit.writer.system import Environment
 from s3commit.writer.transfer import UploadSettings
 from s3commit.writer.who import this_program
 
-if TYPE_CHECKING:
-    import boto3
-
 DEFAULT_CLIENT: Final = f"s3commit-python/{__version__}"
 
 
@@ -54,7 +51,7 @@ def open_job(
     commit_timeout: float | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
-    boto3_session: boto3.Session | None = None,
+    boto3_session: Boto3Session | None = None,
 ) -> Job:
     """Start a job: a few requests, before anything is written.
 
@@ -76,8 +73,7 @@ def open_job(
         check_names: False allows names that some readers skip (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the bucket's.
-        boto3_session: whose credentials and region the requests have; by default the standard AWS
-            configuration's. A job that is pickled leaves it behind: see `Job.task`.
+        boto3_session: whose credentials and region count; by default the standard configuration's.
 
     Returns:
         The `Job`, whose tasks write the files.

@@ -7,9 +7,9 @@ process.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from s3commit.aws.clients import Encryption
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.commit_manifest import CommittedFile
@@ -28,7 +28,12 @@ from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job, committed
-from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT, make_options, nothing_written
+from s3commit.writer.options import (
+    DEFAULT_COMMIT_TIMEOUT,
+    keywords_of,
+    make_options,
+    nothing_written,
+)
 from s3commit.writer.start import DEFAULT_CLIENT, put_job
 from s3commit.writer.strays import refusing_strays
 from s3commit.writer.system import Environment
@@ -36,9 +41,6 @@ from s3commit.writer.target import Target
 from s3commit.writer.task import put_manifest
 from s3commit.writer.transfer import MAX_PARTS, MIB
 from s3commit.writer.who import this_program
-
-if TYPE_CHECKING:
-    import boto3
 
 COPIED_BYTES: Final = 512 * MIB  # that S3 copies with one request
 FILES_OF_A_TASK: Final = 1_000
@@ -54,7 +56,7 @@ def undo(
     dry_run: bool = False,
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
     encryption: Encryption | None = None,
-    boto3_session: boto3.Session | None = None,
+    boto3_session: Boto3Session | None = None,
 ) -> CommitResult:
     """Undo a committed job of a table: all of it, or nothing.
 
@@ -69,8 +71,7 @@ def undo(
         dry_run: write nothing, only check. An undo that would be refused raises.
         commit_timeout: seconds to wait for the outcome; by default 75 minutes.
         encryption: of the objects; by default the bucket's.
-        boto3_session: whose credentials and region the requests have; by default the standard AWS
-            configuration's.
+        boto3_session: whose credentials and region count; by default the standard configuration's.
 
     Returns:
         The result of the undo, a job of its own: ``files`` came back, ``replaced`` were removed;
@@ -85,14 +86,9 @@ def undo(
         >>> s3commit.undo("s3://lake/wrong/", wrong.job_id).replaced
         1
     """
+    keywords = keywords_of(locals())
     with nothing_written():
-        options = make_options(
-            path,
-            commit_timeout=commit_timeout,
-            encryption=encryption,
-            check_names=False,
-            boto3_session=boto3_session,
-        )
+        options = make_options(path, check_names=False, **keywords)
         directory = JobDirectory(options.destination, check_job_id(job_id))
         client = options.access.make_client(connections=WORKERS)
         check_pipeline(client, directory.destination)
