@@ -48,9 +48,13 @@ def each_of(
 
 
 def commits_around(
-    ports: S3Ports, directory: JobDirectory, root: str, makers: Collection[str], bound: Bound
+    ports: S3Ports,
+    directory: JobDirectory,
+    roots: Iterable[str],
+    makers: Collection[str],
+    bound: Bound,
 ) -> tuple[Commit | None, list[Commit], list[Listed]]:
-    """The job's own commit, if it is there; and those since, above, at and below ``root``.
+    """The job's own commit, if it is there; and those since, above, at and below ``roots``.
 
     In their order. By S3's clocks: some that are a little earlier are among them. And the lists of
     all jobs there that have the ids of the ``makers``.
@@ -58,9 +62,10 @@ def commits_around(
     store, bucket = ports.store, directory.bucket
     found = listed_at(store, bucket, directory.commits)
     since = shifted(found.modified, -2 * S3_CLOCKS) if found else ""
-    places = (Destination(bucket, at) for at in filter(ports.serves, directories_above(root)))
+    at = dict.fromkeys(chain.from_iterable(map(directories_above, roots)))
+    places = (Destination(bucket, one) for one in filter(ports.serves, at))
     above = chain.from_iterable(map(partial(manifests_at, store), places))
-    listed = chain(above, manifests_below(bucket, list_objects(ports, bucket, [root])))
+    listed = chain(above, manifests_below(bucket, list_objects(ports, bucket, roots)))
     made: list[Listed] = []
 
     def wanted() -> Iterator[Listed]:
