@@ -8,7 +8,14 @@ import pytest
 from s3commit.core.calls.run_call import GOING_ON
 from s3commit.core.documents.job_json import Conditions, decode_conditions
 from s3commit.core.documents.pendingset import PendingSet
-from s3commit.core.model.checks import MAX_BOUND, Check, Figures, Kind
+from s3commit.core.model.checks import (
+    MAX_BOUND,
+    MAX_COLUMN_NAME,
+    Check,
+    CheckedColumn,
+    Figures,
+    Kind,
+)
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.outcome import Outcome
@@ -33,10 +40,10 @@ def ended(check: Check, *tasks: Said, conflict: Conflict = Conflict.APPEND) -> s
     world.open(DIRECTORY, conditions=Conditions(checks=(check,)), conflict=conflict)
     counted = []
     for task, said in enumerate(tasks):
-        ids = {"task": f"t{task}", "attempt": "a0"}
-        file = world.upload(DIRECTORY, f"part-{task}-{JOB}.parquet", b"rows!", **ids)
-        pending = PendingSet(JOB, (file,), *ids.values(), checked=(Figures("n", *said),))
-        counted.append(world.drop(DIRECTORY, pending, *ids.values()))
+        name, id_ = f"part-{task}-{JOB}.parquet", f"t{task}"
+        file = world.upload(DIRECTORY, name, b"rows!", task=id_, attempt="a0")
+        pending = PendingSet(JOB, (file,), id_, "a0", checked=(Figures("n", *said),))
+        counted.append(world.drop(DIRECTORY, pending, id_, "a0"))
     world.request(DIRECTORY, *counted)
     # An overwrite is judged by another call than its manifests are read by.
     world.plan.run_after("note", lambda: world.clock.advance(GOING_ON))
@@ -124,3 +131,13 @@ def test_what_is_no_check_is_refused_by_name(changes: dict[str, Any], told: str)
             decode_conditions(json.loads(json.dumps({"checks": checks})))
         assert refused.value.code == "BAD_CONDITION"
         assert says in refused.value.message
+
+
+LONGEST_VERDICT = 2_600  # characters
+
+
+def test_the_longest_verdict_fits_into_its_record() -> None:
+    strange = "\U0010ffff" * MAX_BOUND
+    found = CheckedColumn(Check(strange[:MAX_COLUMN_NAME], Kind.TEXT, max=strange))
+    found.add(Figures("", strange, strange + "x", 0), 1)
+    assert 2_000 < len(found.failed() or "") <= LONGEST_VERDICT

@@ -71,7 +71,8 @@ def failed(kind: pa.DataType, groups: list[list[Any]], bounds: Mapping[str, Any]
         writer.close()
         footers.add(writer.writer.metadata)
     found = CheckedColumn(check)
-    found.add(*footers.figures, sum(map(len, groups)))
+    (figures,) = footers.figures
+    found.add(figures, sum(map(len, groups)))
     return found.failed() or ""
 
 
@@ -185,7 +186,7 @@ def test_what_can_not_be_checked_is_refused_before_anything(
 def test_a_table_is_committed_if_it_meets_its_checks_and_else_leaves_nothing(lake: Lake) -> None:
     how: Any = {"mode": "append", "partition_by": ["dt"], "max_records_per_file": 1}
     uri = f"s3://{lake.bucket}/t/"
-    bounds = {
+    bounds: Any = {
         "n": {"min": 1, "max": 3, "nulls": 1},
         "at": {"max": datetime(1970, 1, 1, 0, 0, 0, 2)},
     }

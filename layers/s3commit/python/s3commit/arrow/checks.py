@@ -80,8 +80,8 @@ def _check(name: str, given: Mapping[str, Any], schema: pa.Schema) -> Check:
     if kind.num_fields or types.is_null(kind) or (ends and not sort):
         raise _refusal(name, f"has the type {kind}, whose values Parquet's footers do not compare")
     texts = {end: _written(sort, value) for end, value in ends.items()}
-    for end in (end for end in texts if sort and texts[end] is None):
-        wanted = " or ".join(one.__name__ for one in sort.bounds)
+    for end in (end for end, text in texts.items() if text is None):
+        wanted = " or ".join(one.__name__ for one in sort.bounds) if sort else ""
         why = f"has the type {kind}: {end}={repr(ends[end])[:80]}: give {wanted} that compares"
         raise _refusal(name, why, "BAD_OPTION")
     return Check(name, sort.kind if sort and ends else None, **texts, nulls=given.get("nulls"))
@@ -103,7 +103,7 @@ def _written(sort: _Sort | None, value: Any) -> str | None:
     if not (sort and alike and isinstance(value, kinds)):
         return None
     try:
-        sort.kind.value(text := sort.text(value))
+        sort.kind.read(text := sort.text(value))
     except (ArithmeticError, ValueError):
         return None
     return text
@@ -147,7 +147,7 @@ def _figures(column: str, kind: pa.DataType, found: parquet.Statistics | None) -
     """Of a row group. Arrow states neither end if one has over 4,096 bytes, or if all are NaN."""
     if found is None:
         return Figures(column)
-    sort, ends = _sort_of(kind), [None, None]
+    sort, ends = _sort_of(kind), list[Any]([None, None])
     # Python lacks some years, and a text need not be UTF-8.
     with suppress(ArithmeticError, ValueError):
         if found.has_min_max and types.is_decimal(kind) and isinstance(found.min_raw, int):
@@ -155,5 +155,6 @@ def _figures(column: str, kind: pa.DataType, found: parquet.Statistics | None) -
             ends = [Decimal(end).scaleb(-kind.scale) for end in (found.min_raw, found.max_raw)]
         elif found.has_min_max:
             ends = [found.min, found.max]
-    texts = [text and text[:MAX_FIGURE] for text in (_written(sort, end) for end in ends)]
-    return Figures(column, *texts, found.null_count if found.has_null_count else None)
+    texts = (_written(sort, end) for end in ends)
+    least, greatest = (None if text is None else text[:MAX_FIGURE] for text in texts)
+    return Figures(column, least, greatest, found.null_count if found.has_null_count else None)

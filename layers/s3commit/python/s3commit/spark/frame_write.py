@@ -147,7 +147,7 @@ def batch_writer(
 
     Spark repeats a batch if it can't know that it was written. The idempotency key is
     therefore ``query`` and the batch's number. A batch without rows is a job
-    without files, unless it replaces or has conditions.
+    without files, unless it replaces or has ``min_rows``, ``max_rows`` or ``min_files``.
 
     Args:
         path: the directory, ``s3://bucket/prefix/``.

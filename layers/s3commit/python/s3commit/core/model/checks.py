@@ -29,7 +29,7 @@ class Kind(StrEnum):
     NUMBER = "number"  # also of a boolean column: 0 or 1
     TEXT = "text"  # by code points; a date or time is one in the form of ISO 8601
 
-    def value(self, text: str) -> Any:
+    def read(self, text: str) -> Any:
         """The value that compares. Raises `ValueError`."""
         if self is Kind.TEXT:
             return text
@@ -57,7 +57,7 @@ class Check:
         if bool(ends) is (self.kind is not None) and (ends or self.nulls is not None):
             why = f"at least {self.min} and at most {self.max} can't be"
             try:
-                values = [self.kind.value(end) for end in ends] if self.kind else []
+                values = [self.kind.read(end) for end in ends] if self.kind else []
                 if values == sorted(values):
                     return
             except ValueError as error:
@@ -102,7 +102,7 @@ class CheckedColumn:
         if None in ends and (found.nulls is None or found.nulls != rows):
             self.is_known = False
         try:
-            values = [(kind.value(end), end) for end in ends if end is not None]
+            values = [(kind.read(end), end) for end in ends if end is not None]
         except ValueError as error:
             raise JobRefusedError(f"column {found.column!r}: {error}", code="BAD_FIELD") from None
         for value in values:
@@ -112,22 +112,24 @@ class CheckedColumn:
     @property
     def figures(self) -> Figures:
         """The facts, for a manifest."""
-        ends = (self.least, self.greatest) if self.is_known else (None, None)
-        return Figures(self.check.column, *(end and end[1] for end in ends), self.nulls)
+        least, greatest = (
+            end[1] if end and self.is_known else None for end in (self.least, self.greatest)
+        )
+        return Figures(self.check.column, least, greatest, self.nulls)
 
     def failed(self) -> str | None:
         """The first bound that is not met, with the value found; None if all are.
 
         A column without a value has no least and no greatest one, and meets their bounds.
         """
-        check, name = self.check, f"column {self.check.column!r}"
+        check, name = self.check, f"column {self.check.column[:80]!r}"
         if not self.is_known or (check.nulls is not None and self.nulls is None):
             return f"{name} can't be checked: the files do not state its figures"
         for end, bound, fails, which, where in (
             (self.least, check.min, lt, "least", "below"),
             (self.greatest, check.max, gt, "greatest", "above"),
         ):
-            if check.kind and end and bound is not None and fails(end[0], check.kind.value(bound)):
+            if check.kind and end and bound is not None and fails(end[0], check.kind.read(bound)):
                 shown = (
                     repr(one[:80]) if check.kind is Kind.TEXT else one for one in (end[1], bound)
                 )
