@@ -53,20 +53,22 @@ VALUES: list[tuple[pa.DataType, list[Any]]] = [
 NULL_ONLY = [pa.binary(), pa.duration("us"), pa.float16(), pa.binary(4)]
 
 
-def failed(kind: pa.DataType, groups: list[list[Any]], bounds: Mapping[str, Any]) -> str:
+def failed(
+    kind: pa.DataType, groups: list[list[Any]], bounds: Mapping[str, Any], column: str = "n"
+) -> str:
     """The refusal of a job with a file of these row groups and an empty one; "" if it passes."""
     inner = pa.struct({"n": kind, "o": kind})  # its leaves are columns of the footer, too
     schema = pa.schema({"s": inner, "n": kind, "s.n": kind})
-    options = with_checks(make_options("s3://lake/t/", checks={"n": bounds}), schema)
+    options = with_checks(make_options("s3://lake/t/", checks={column: bounds}), schema)
     (check,) = decode_conditions(encode_conditions(options.conditions)).checks
     footers = Footers([check], schema)
     for file in (groups, []):
         sink = Sink(io.BytesIO())  # type: ignore[arg-type]
         writer = open_writer(sink, schema, "snappy", None)
         for rows in file:
-            column = pa.array(rows, kind)
+            data = pa.array(rows, kind)
             nothing = [pa.nulls(len(rows), one) for one in (inner, kind)]
-            table = pa.table([nothing[0], column, nothing[1]], schema=schema)
+            table = pa.table([nothing[0], data, nothing[1]], schema=schema)
             writer.write_table(table, row_group_size=max(1, len(rows)))
         writer.close()
         footers.add(writer.writer.metadata)
@@ -123,6 +125,8 @@ def test_a_footer_without_figures_does_not_pass(kind: pa.DataType, groups: list[
     least = {pa.float64(): 0.5, pa.string(): ""}.get(kind, datetime(1, 1, 1))
     assert "the files do not state its figures" in failed(kind, groups, {"min": least})
     assert failed(kind, groups, {"nulls": 0}) == ""
+    # That is the name of a struct's field as well.
+    assert "the files do not state its figures" in failed(kind, groups, {"nulls": 9}, "s.n")
 
 
 TABLE = pa.table(

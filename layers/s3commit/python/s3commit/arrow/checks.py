@@ -74,7 +74,7 @@ def with_checks(options: Options, schema: pa.Schema) -> Options:
 def _check(name: str, given: Mapping[str, Any], schema: pa.Schema) -> Check:
     if name not in schema.names:
         raise _refusal(name, f"is not in the files, which have {', '.join(schema.names)[:400]}")
-    kind = _stored(schema.field(name).type)
+    kind = schema.field(name).type
     sort = _sort_of(kind)
     ends = {end: given[end] for end in ("min", "max") if given.get(end) is not None}
     if kind.num_fields or types.is_null(kind) or (ends and not sort):
@@ -113,34 +113,23 @@ class Footers:
     """The facts in the footers of a task's files about checked columns; one thread adds them."""
 
     def __init__(self, checks: Sequence[Check], schema: pa.Schema) -> None:
-        leaves = list(map(_leaves, schema.types))
-        places = [schema.get_field_index(check.column) for check in checks]
-        self._columns = [
-            (sum(leaves[:place]), _stored(schema.types[place]), CheckedColumn(check))
-            for place, check in zip(places, checks, strict=True)
-        ]
+        self._columns = [(schema.field(one.column).type, CheckedColumn(one)) for one in checks]
 
     def add(self, footer: parquet.FileMetaData) -> None:
         """Count in a file."""
-        for leaf, kind, found in self._columns:
-            for group in range(footer.num_row_groups):
-                chunk = footer.row_group(group).column(leaf)
-                found.add(_figures(found.check.column, kind, chunk.statistics), chunk.num_values)
+        leaves = range(footer.num_columns if self._columns else 0)
+        paths = [footer.schema.column(leaf).path for leaf in leaves]
+        for kind, found in self._columns:
+            name = found.check.column
+            is_one = paths.count(name) == 1  # "a.b" may be a column, and a struct's field
+            for group in map(footer.row_group, range(footer.num_row_groups)):
+                statistics = group.column(paths.index(name)).statistics if is_one else None
+                found.add(_figures(name, kind, statistics), group.num_rows)
 
     @property
     def figures(self) -> tuple[Figures, ...]:
         """For the manifest."""
-        return tuple(found.figures for _, _, found in self._columns)
-
-
-def _stored(kind: pa.DataType) -> pa.DataType:
-    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-
-
-def _leaves(kind: pa.DataType) -> int:
-    """How many columns of Parquet a column makes."""
-    kind = _stored(kind)
-    return sum(_leaves(kind.field(number).type) for number in range(kind.num_fields)) or 1
+        return tuple(found.figures for _, found in self._columns)
 
 
 def _figures(column: str, kind: pa.DataType, found: parquet.Statistics | None) -> Figures:

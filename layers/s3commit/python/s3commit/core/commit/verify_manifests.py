@@ -110,10 +110,11 @@ class _Counted:
 
     def _check(self, pending: PendingSet, rows: int | None) -> None:
         """Count in what the manifest says of checked columns; one that is silent does not pass."""
-        found = {one.column: one for one in pending.checked if self.checks}
         for one in self.checks if pending.files else ():
             column = one.check.column
-            one.add(found.get(column, Figures(column)), rows)
+            found = [each for each in pending.checked if each.column == column]
+            for each in found or [Figures(column)]:
+                one.add(each, rows)
 
 
 def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:

@@ -67,10 +67,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The facts of files about a checked column.
+    """The facts of files about a checked column; None if a part of them does not say it.
 
-    ``least`` and ``greatest`` are None if all is null, or if a part of the files does not say them;
-    ``nulls`` is None if a part does not.
+    There is neither a ``least`` nor a ``greatest`` value if all is null.
     """
 
     column: Column
@@ -125,16 +124,13 @@ class CheckedColumn:
         check, name = self.check, f"column {self.check.column[:80]!r}"
         if not self.is_known or (check.nulls is not None and self.nulls is None):
             return f"{name} can't be checked: the files do not state its figures"
-        for end, bound, fails, which, where in (
-            (self.least, check.min, lt, "least", "below"),
-            (self.greatest, check.max, gt, "greatest", "above"),
+        kind, shown = check.kind, (lambda one: repr(one[:80])) if check.kind is Kind.TEXT else str
+        for end, bound, fails, words in (
+            (self.least, check.min, lt, "the least value {} is below the bound {}"),
+            (self.greatest, check.max, gt, "the greatest value {} is above the bound {}"),
         ):
-            if check.kind and end and bound is not None and fails(end[0], check.kind.read(bound)):
-                shown = (
-                    repr(one[:80]) if check.kind is Kind.TEXT else one for one in (end[1], bound)
-                )
-                value, limit = shown
-                return f"{name}: the {which} value {value} is {where} the bound {limit}"
+            if kind and end and bound is not None and fails(end[0], kind.read(bound)):
+                return f"{name}: {words.format(shown(end[1]), shown(bound))}"
         if check.nulls is not None and (self.nulls or 0) > check.nulls:
             return f"{name} has {many(self.nulls or 0, 'null')}, more than the bound {check.nulls}"
         return None
