@@ -50,6 +50,8 @@ def write_table(
     partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     idempotency_key: str | None = None,
+    note: str | None = None,
+    labels: Mapping[str, str] | None = None,
     min_rows: int | None = None,
     max_rows: int | None = None,
     min_files: int | None = None,
@@ -81,6 +83,8 @@ def write_table(
         partition_overwrite_mode: ``static``, all of the destination, or ``dynamic``, the partitions
             that the job writes; by default ``static``.
         idempotency_key: of the jobs with one key at one destination at most one is committed.
+        note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
+        labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
         min_rows: the least number of rows that the job must have to be committed.
         max_rows: the largest number of rows.
         min_files: the least number of files.

@@ -48,6 +48,8 @@ def write(
     partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     idempotency_key: str | None = None,
+    note: str | None = None,
+    labels: Mapping[str, str] | None = None,
     min_rows: int | None = None,
     max_rows: int | None = None,
     min_files: int | None = None,
@@ -76,6 +78,8 @@ def write(
             that the job writes; by default as the session says.
         idempotency_key: of the jobs with one key at one destination at most one is committed. No
             task runs if one was.
+        note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
+        labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
         min_rows: the least number of rows that the job must have to be committed.
         max_rows: the largest number of rows.
         min_files: the least number of files.
@@ -129,6 +133,8 @@ def batch_writer(
     mode: Mode = "append",
     partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
+    note: str | None = None,
+    labels: Mapping[str, str] | None = None,
     min_rows: int | None = None,
     max_rows: int | None = None,
     min_files: int | None = None,
@@ -158,6 +164,8 @@ def batch_writer(
         partition_by: the columns for the directories, a name or several.
         partition_overwrite_mode: ``static``, all of the destination, or ``dynamic``, the partitions
             that the job writes; by default as the session says.
+        note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
+        labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
         min_rows: the least number of rows that the job must have to be committed.
         max_rows: the largest number of rows.
         min_files: the least number of files.

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from s3commit.aws.clients import Encryption
-from s3commit.core.documents.job_json import MAX_KEY_CHARACTERS, Conditions
+from s3commit.core.documents.job_json import (
+    LABEL,
+    MAX_KEY_CHARACTERS,
+    MAX_LABELS,
+    MAX_NOTE,
+    NOTE,
+    Conditions,
+)
 from s3commit.core.formats.layout import hides_files, parse_destination
 from s3commit.core.formats.skipped_names import is_pattern, is_skipped
 from s3commit.core.model.checks import MAX_COLUMN_NAME
@@ -66,6 +73,8 @@ class Options:
     check_schema: bool = True
     uploads: UploadSettings = field(default_factory=UploadSettings)
     encryption: Encryption | None = None
+    note: str = ""
+    labels: tuple[str, ...] = ()
 
     @property
     def files_stay(self) -> bool:
@@ -123,6 +132,7 @@ def make_options(
     counts = {name: others.pop(name, None) for name in COUNTS}
     destination, conditions = parse_destination(path), Conditions(**counts)
     columns = _names(columns)
+    labels = tuple(map("=".join, others.pop("labels", {}).items()))
     _check_names(destination, columns, for_all=others.get("check_names", True))
     return Options(
         destination=destination,
@@ -131,6 +141,7 @@ def make_options(
         partition_by=columns,
         conditions=conditions,
         compression=None if codec is None else meaning("compression", codec, COMPRESSIONS),
+        labels=labels,
         **others,
     )
 
@@ -212,6 +223,13 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and 1 <= len(value) <= MAX_COLUMN_NAME
 
 
+def _are_labels(value: object) -> bool:
+    if not isinstance(value, Mapping) or len(value) > MAX_LABELS:
+        return False
+    texts = all(isinstance(one, str) for pair in value.items() for one in pair)
+    return texts and all("=" not in one and LABEL.fullmatch(f"{one}={value[one]}") for one in value)
+
+
 def _is_sound(encryption: object) -> bool:
     if not isinstance(encryption, Encryption) or encryption.algorithm not in ALGORITHMS:
         return False
@@ -234,6 +252,15 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
         lambda value: isinstance(value, Sequence) and all(map(_is_name, _names(value))),
     ),
     "idempotency_key": ("a text", lambda value: isinstance(value, str)),
+    "note": (
+        f"a text of at most {MAX_NOTE} characters, none of them a control character",
+        lambda value: isinstance(value, str) and NOTE.fullmatch(value) is not None,
+    ),
+    "labels": (
+        f"at most {MAX_LABELS} names (1 to 64 of A-Z a-z 0-9 _ . : / -), each with a text of at"
+        " most 256 characters, none of them a control character",
+        _are_labels,
+    ),
     "commit_timeout": (
         "seconds, more than 0",
         lambda value: type(value) in {int, float} and 0 < value < math.inf,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -43,6 +43,8 @@ def open_job(
     partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     idempotency_key: str | None = None,
+    note: str | None = None,
+    labels: Mapping[str, str] | None = None,
     min_rows: int | None = None,
     max_rows: int | None = None,
     min_files: int | None = None,
@@ -63,6 +65,8 @@ def open_job(
         partition_overwrite_mode: ``static``, all of the destination, or ``dynamic``, the partitions
             that the job writes; by default ``static``.
         idempotency_key: of the jobs with one key at one destination at most one is committed.
+        note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
+        labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
         min_rows: the least number of rows that the job must have to be committed. Give each file's
             to `Task.open`.
         max_rows: the largest number of rows.
@@ -126,6 +130,8 @@ def start_job(
         # The digest: no reader of a job's documents learns the next keys of a stream.
         idempotency_key=None if key is None else key_digest(key),
         conditions=options.conditions,
+        note=options.note,
+        labels=options.labels,
     )
     if store is None:
         s3 = make_client()

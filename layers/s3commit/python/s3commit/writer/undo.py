@@ -7,6 +7,7 @@ process.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from s3commit.aws.clients import Encryption, make_client
@@ -49,6 +50,8 @@ def undo(
     *,
     leave_removed: bool = False,
     dry_run: bool = False,
+    note: str | None = None,
+    labels: Mapping[str, str] | None = None,
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
     encryption: Encryption | None = None,
 ) -> CommitResult:
@@ -63,6 +66,8 @@ def undo(
         job_id: the job to undo, as `CommitResult.job_id` has it.
         leave_removed: bring back nothing of what the job replaced.
         dry_run: write nothing, only check. An undo that would be refused raises.
+        note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
+        labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
         commit_timeout: seconds to wait for the outcome; by default 75 minutes.
         encryption: of the objects; by default the bucket's.
 
@@ -81,7 +86,12 @@ def undo(
     """
     with nothing_written():
         options = make_options(
-            path, commit_timeout=commit_timeout, encryption=encryption, check_names=False
+            path,
+            note=note,
+            labels=labels,
+            commit_timeout=commit_timeout,
+            encryption=encryption,
+            check_names=False,
         )
         directory = JobDirectory(options.destination, check_job_id(job_id))
         client = make_client(connections=WORKERS)
@@ -94,12 +104,25 @@ def undo(
         rows, size = sum(one.rows or 0 for one in backs), sum(one.length for one in backs)
         removed = len(planned.found.removes)
         return CommitResult(place.uri, "", len(backs), rows, size, removed, dry_run=True)
-    done = carry_out(ports, planned, Environment(), commit_timeout=commit_timeout)
+    done = carry_out(
+        ports,
+        planned,
+        Environment(),
+        commit_timeout=commit_timeout,
+        note=options.note,
+        labels=options.labels,
+    )
     return committed(JobDirectory(place, done.job_id), done)
 
 
 def carry_out(
-    ports: S3Ports, planned: PlannedUndo, environment: Environment, *, commit_timeout: float
+    ports: S3Ports,
+    planned: PlannedUndo,
+    environment: Environment,
+    *,
+    commit_timeout: float,
+    note: str = "",
+    labels: tuple[str, ...] = (),
 ) -> JobResult:
     """Undo as planned, and wait for the outcome. Raises as `undo`."""
     place = planned.directory.destination
@@ -113,6 +136,8 @@ def carry_out(
         idempotency_key=planned.key,
         undoes=planned.directory.job_id,
         leave_removed=planned.leaves_removed,
+        note=note,
+        labels=labels,
     )
     put_job(ports.store, spec)
     with Job(spec, _environment=environment, _store=ports.store) as job:

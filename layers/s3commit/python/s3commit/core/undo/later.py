@@ -84,7 +84,9 @@ def commits_around(
 def _short(commit: Commit) -> Commit:
     """Without what a header may have by the kilobyte."""
     at = commit.header.decided_at[:_MOMENT]
-    header = replace(commit.header, decided_at=at, partition_by=(), idempotency_key=None)
+    header = replace(
+        commit.header, decided_at=at, partition_by=(), idempotency_key=None, note="", labels=()
+    )
     return replace(commit, header=header)
 
 
