@@ -20,7 +20,7 @@ from s3commit import AccessError, InvalidInputError, JobFailedError, NotFoundErr
 from s3commit.arrow.other_schema import check_schema
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.ports.objects import ListedObject
-from s3commit.writer.connect import shared_client
+from s3commit.writer.access import shared_client
 from tests.fakes.memory import MemoryObjectStore
 from tests.lake import Lake
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
 
-from s3commit.aws.clients import Encryption
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.writer.commit_result import CommitResult, check_versions
 from s3commit.writer.options import (
     Compression,
@@ -64,6 +64,7 @@ def write_table(
     check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
+    boto3_session: Boto3Session | None = None,
     dry_run: bool = False,
 ) -> CommitResult:
     """Write a table as Parquet, in one job of this process; return once it is committed.
@@ -99,6 +100,7 @@ def write_table(
             (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the bucket's.
+        boto3_session: whose credentials and region count; by default the standard configuration's.
         dry_run: write nothing, only check. No row is read.
 
     Returns:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar, get_args
 
-from s3commit.aws.clients import Encryption
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.core.documents.job_json import (
     LABEL,
     MAX_KEY_CHARACTERS,
@@ -22,6 +22,7 @@ from s3commit.core.model.checks import MAX_COLUMN_NAME
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.limits import MAX_WAIT_SECONDS
+from s3commit.writer.access import OWN, Access
 from s3commit.writer.transfer import UploadSettings
 
 # Seconds: as long as a job may wait for its locks, and what it then takes at most.
@@ -75,6 +76,7 @@ class Options:
     encryption: Encryption | None = None
     note: str = ""
     labels: tuple[str, ...] = ()
+    access: Access = field(default=OWN, repr=False, compare=False)
 
     @property
     def files_stay(self) -> bool:
@@ -110,6 +112,7 @@ def make_options(
     partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: str | None = None,
     compression: str | None = None,
+    boto3_session: Boto3Session | None = None,
     **others: Any,
 ) -> Options:
     """The options of one write to ``path``; None is a keyword that is not given.
@@ -142,6 +145,7 @@ def make_options(
         conditions=conditions,
         compression=None if codec is None else meaning("compression", codec, COMPRESSIONS),
         labels=labels,
+        access=OWN if boto3_session is None else Access(boto3_session),
         **others,
     )
 
@@ -285,7 +289,9 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
 }
 
 
-KEYWORDS: Final = frozenset({"mode", "partition_overwrite_mode", "compression", *_KINDS})
+KEYWORDS: Final = frozenset(
+    {"mode", "partition_overwrite_mode", "compression", "boto3_session", *_KINDS}
+)
 
 
 # Of Airflow and dbt, of a shell, of Python: what was to be filled in.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from s3commit.aws.clients import Encryption, make_client
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.job_json import JOB_JSON, MAX_JOB_BYTES, JobSpec, Who, decode_job
 from s3commit.core.formats.layout import JobDirectory, check_job_id
@@ -53,6 +53,7 @@ def open_job(
     commit_timeout: float | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
+    boto3_session: Boto3Session | None = None,
 ) -> Job:
     """Start a job: a few requests, before anything is written.
 
@@ -76,6 +77,7 @@ def open_job(
         check_names: False allows names that some readers skip (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the bucket's.
+        boto3_session: whose credentials and region count; by default the standard configuration's.
 
     Returns:
         The `Job`, whose tasks write the files.
@@ -134,7 +136,7 @@ def start_job(
         labels=options.labels,
     )
     if store is None:
-        s3 = make_client()
+        s3 = options.access.make_client()
         store = found = S3ObjectStore(s3, encryption=options.encryption)
         compares = options.check_partitions and bool(spec.partition_by)
         side_by_side(
@@ -152,6 +154,7 @@ def start_job(
         store,
         commit_timeout=options.commit_timeout,
         _check_names=options.check_names,
+        _access=options.access,
     )
 
 

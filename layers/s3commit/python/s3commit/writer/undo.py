@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from s3commit.aws.clients import Encryption, make_client
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.commit_manifest import CommittedFile
@@ -29,7 +29,12 @@ from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job, committed
-from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT, make_options, nothing_written
+from s3commit.writer.options import (
+    DEFAULT_COMMIT_TIMEOUT,
+    keywords_of,
+    make_options,
+    nothing_written,
+)
 from s3commit.writer.start import DEFAULT_CLIENT, put_job
 from s3commit.writer.strays import refusing_strays
 from s3commit.writer.system import Environment
@@ -54,6 +59,7 @@ def undo(
     labels: Mapping[str, str] | None = None,
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
     encryption: Encryption | None = None,
+    boto3_session: Boto3Session | None = None,
 ) -> CommitResult:
     """Undo a committed job of a table: all of it, or nothing.
 
@@ -70,6 +76,7 @@ def undo(
         labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
         commit_timeout: seconds to wait for the outcome; by default 75 minutes.
         encryption: of the objects; by default the bucket's.
+        boto3_session: whose credentials and region count; by default the standard configuration's.
 
     Returns:
         The result of the undo, a job of its own: ``files`` came back, ``replaced`` were removed;
@@ -84,17 +91,11 @@ def undo(
         >>> s3commit.undo("s3://lake/wrong/", wrong.job_id).replaced
         1
     """
+    keywords = keywords_of(locals())
     with nothing_written():
-        options = make_options(
-            path,
-            note=note,
-            labels=labels,
-            commit_timeout=commit_timeout,
-            encryption=encryption,
-            check_names=False,
-        )
+        options = make_options(path, check_names=False, **keywords)
         directory = JobDirectory(options.destination, check_job_id(job_id))
-        client = make_client(connections=WORKERS)
+        client = options.access.make_client(connections=WORKERS)
         check_pipeline(client, directory.destination)
         store = S3ObjectStore(client, encryption=encryption)
         ports = S3Ports(store, parallel=ThreadMap(WORKERS))
