@@ -76,6 +76,10 @@ _ENDS: Final = {
         "This pipeline does not read the version of a document",
         "Use the deployment's package version, or deploy the newer one",
     ),
+    "CHECK_FAILED": Advice(
+        "A column does not meet a check of the program. The message has column, bound and value",
+        "Check the data. Correct the data or the check, then run the job again",
+    ),
     "CONDITION_FAILED": Advice(
         "The job's data does not meet a condition of its program. The message has the value",
         "Check the data. Correct the data or the condition, then run the job again",
