@@ -7,6 +7,7 @@ process.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from s3commit.aws.clients import Encryption, make_client
@@ -20,11 +21,12 @@ from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory, check_job_id
 from s3commit.core.model.destination import Conflict
-from s3commit.core.model.errors import JobFailedError
+from s3commit.core.model.errors import JobFailedError, JobRefusedError, S3CommitError
 from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import PartSource
 from s3commit.core.ports.parallel import in_order
-from s3commit.core.undo.job import PlannedUndo, plan_undo
+from s3commit.core.undo.back_to import WayBack, jobs_to_undo, plan_way_back
+from s3commit.core.undo.job import NOTHING_TO_UNDO, PlannedUndo, plan_undo
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job, committed
@@ -80,22 +82,123 @@ def undo(
         1
     """
     with nothing_written():
-        options = make_options(
-            path, commit_timeout=commit_timeout, encryption=encryption, check_names=False
-        )
-        directory = JobDirectory(options.destination, check_job_id(job_id))
-        client = make_client(connections=WORKERS)
-        check_pipeline(client, directory.destination)
-        store = S3ObjectStore(client, encryption=encryption)
-        ports = S3Ports(store, parallel=ThreadMap(WORKERS))
+        ports, directory = _connect(path, job_id, commit_timeout, encryption)
         planned = plan_undo(ports, directory, leave_removed=leave_removed)
-    place, backs = directory.destination, [file for file, _ in planned.restores]
     if dry_run:
-        rows, size = sum(one.rows or 0 for one in backs), sum(one.length for one in backs)
-        removed = len(planned.found.removes)
-        return CommitResult(place.uri, "", len(backs), rows, size, removed, dry_run=True)
+        return _would(planned)
     done = carry_out(ports, planned, Environment(), commit_timeout=commit_timeout)
-    return committed(JobDirectory(place, done.job_id), done)
+    return committed(JobDirectory(directory.destination, done.job_id), done)
+
+
+@refusing_strays
+def undo_back_to(
+    path: str,
+    job_id: str,
+    *,
+    dry_run: bool = False,
+    commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
+    encryption: Encryption | None = None,
+) -> dict[str, CommitResult]:
+    """Undo what came after a job of a table, so that it holds what it held right after that job.
+
+    All is planned first. Each `undo` is a job of its own, the newest job's is the first; so this
+    is a call of its own, with a result for each. After a crash the same call does the rest.
+
+    Args:
+        path: the directory, ``s3://bucket/prefix/``.
+        job_id: the job to undo, as `CommitResult.job_id` has it; here the one that stays.
+        dry_run: write nothing, only check. A plan that would be refused raises.
+        commit_timeout: seconds to wait for the outcome; by default 75 minutes. Of each undo.
+        encryption: of the objects; by default the bucket's.
+
+    Returns:
+        The result of each undo, in their order, by the id of the job that it has undone.
+
+    Raises:
+        JobRefusedError: there is no way back. Or the table has changed since the plan, and the
+            message says how many undos are done.
+        JobFailedError: an undo was not committed. `Job.commit` says what else is raised.
+
+    Examples:
+        >>> right = s3commit.write_table(frame, "s3://lake/back/")
+        >>> wrong = s3commit.undo("s3://lake/back/", right.job_id)
+        >>> [*s3commit.undo_back_to("s3://lake/back/", wrong.job_id)]
+        []
+    """
+    with nothing_written():
+        ports, directory = _connect(path, job_id, commit_timeout, encryption)
+        way = plan_way_back(ports, directory, Environment().now())
+        if way.refused:
+            raise way.refused
+    if dry_run:
+        return {one.directory.job_id: _would(planned) for one, planned in way.undos}
+    done = take_back(ports, way, Environment(), commit_timeout=commit_timeout)
+    return {
+        job.job_id: committed(JobDirectory(job.destination, result.job_id), result)
+        for job, result in done
+    }
+
+
+def _connect(
+    path: str, job_id: str, commit_timeout: float, encryption: Encryption | None
+) -> tuple[S3Ports, JobDirectory]:
+    options = make_options(
+        path, commit_timeout=commit_timeout, encryption=encryption, check_names=False
+    )
+    directory = JobDirectory(options.destination, check_job_id(job_id))
+    client = make_client(connections=WORKERS)
+    check_pipeline(client, directory.destination)
+    store = S3ObjectStore(client, encryption=encryption)
+    return S3Ports(store, parallel=ThreadMap(WORKERS)), directory
+
+
+def _would(planned: PlannedUndo) -> CommitResult:
+    """The result of a dry run."""
+    place, backs = planned.directory.destination.uri, [file for file, _ in planned.restores]
+    rows, size = sum(one.rows or 0 for one in backs), sum(one.length for one in backs)
+    removed = len(planned.found.removes)
+    return CommitResult(place, "", len(backs), rows, size, removed, dry_run=True)
+
+
+def take_back(
+    ports: S3Ports, way: WayBack, environment: Environment, *, commit_timeout: float
+) -> Iterator[tuple[JobDirectory, JobResult]]:
+    """Undo as planned, each job with the result of its undo. Raises as `undo_back_to`.
+
+    Before each undo, and at the end, it looks whether the plan still holds.
+    """
+    done, jobs = 0, [one.directory for one, _ in way.undos]
+    try:
+        for job in jobs:
+            if job not in _left(ports, way):
+                continue  # undone since
+            try:
+                planned = plan_undo(ports, job, leave_removed=False)
+                result = carry_out(ports, planned, environment, commit_timeout=commit_timeout)
+            except (JobRefusedError, JobFailedError) as error:
+                if error.code != NOTHING_TO_UNDO:
+                    raise
+                continue  # an undo that was under way has ended, as of a command that died
+            done += 1
+            yield job, result
+        if left := _left(ports, way).intersection(jobs):
+            raise _changed(f"job {left.pop().job_id} is not undone")
+    except S3CommitError as error:
+        error.guarantee(f"{done} of the {len(jobs)} undos are done: run it again for the rest")
+        raise
+
+
+def _left(ports: S3Ports, way: WayBack) -> set[JobDirectory]:
+    """The jobs that are still to be undone. Raises `JobRefusedError` if there are new ones."""
+    left = {one.directory for one in jobs_to_undo(ports, way.job)}
+    if new := left - way.known:
+        job = new.pop()
+        raise _changed(f"job {job.job_id} at {job.destination.uri} is not in the plan")
+    return left
+
+
+def _changed(what: str) -> JobRefusedError:
+    return JobRefusedError(f"the table has changed since: {what}", code="FILES_CHANGED")
 
 
 def carry_out(

@@ -58,9 +58,7 @@ def commits_around(
     store, bucket = ports.store, directory.bucket
     found = listed_at(store, bucket, directory.commits)
     since = shifted(found.modified, -2 * S3_CLOCKS) if found else ""
-    places = (Destination(bucket, at) for at in filter(ports.serves, directories_above(root)))
-    above = chain.from_iterable(map(partial(manifests_at, store), places))
-    listed = chain(above, manifests_below(bucket, list_objects(ports, bucket, [root])))
+    listed = listed_around(ports, bucket, root)
     made: list[Listed] = []
 
     def wanted() -> Iterator[Listed]:
@@ -74,6 +72,13 @@ def commits_around(
     commits = sorted(map(_short, read), key=lambda one: one.moment)
     own = next((one for one in commits if one.directory == directory), None)
     return own, [one for one in commits if one is not own], made
+
+
+def listed_around(ports: S3Ports, bucket: str, root: str) -> Iterator[Listed]:
+    """The lists of all committed jobs above, at and below ``root``."""
+    places = (Destination(bucket, at) for at in filter(ports.serves, directories_above(root)))
+    above = chain.from_iterable(map(partial(manifests_at, ports.store), places))
+    return chain(above, manifests_below(bucket, list_objects(ports, bucket, [root])))
 
 
 def _short(commit: Commit) -> Commit:
