@@ -169,8 +169,12 @@ def take_back(
     """
     done, jobs = 0, [one.directory for one, _ in way.undos]
     try:
-        for job in jobs:
-            if job not in _left(ports, way):
+        for job in (*jobs, None):
+            left = {one.directory for one in jobs_to_undo(ports, way.job)}
+            if new := left - (way.known if job else way.known.difference(jobs)):
+                why = f"job {(one := new.pop()).job_id} at {one.destination.uri} is not in the plan"
+                raise JobRefusedError(f"the table has changed since: {why}", code="FILES_CHANGED")
+            if job is None or job not in left:
                 continue  # undone since
             try:
                 planned = plan_undo(ports, job, leave_removed=False)
@@ -181,24 +185,9 @@ def take_back(
                 continue  # an undo that was under way has ended, as of a command that died
             done += 1
             yield job, result
-        if left := _left(ports, way).intersection(jobs):
-            raise _changed(f"job {left.pop().job_id} is not undone")
     except S3CommitError as error:
         error.guarantee(f"{done} of the {len(jobs)} undos are done: run it again for the rest")
         raise
-
-
-def _left(ports: S3Ports, way: WayBack) -> set[JobDirectory]:
-    """The jobs that are still to be undone. Raises `JobRefusedError` if there are new ones."""
-    left = {one.directory for one in jobs_to_undo(ports, way.job)}
-    if new := left - way.known:
-        job = new.pop()
-        raise _changed(f"job {job.job_id} at {job.destination.uri} is not in the plan")
-    return left
-
-
-def _changed(what: str) -> JobRefusedError:
-    return JobRefusedError(f"the table has changed since: {what}", code="FILES_CHANGED")
 
 
 def carry_out(

@@ -5,6 +5,7 @@ in effect are those of that moment (docs/adr/0038). A pair of a later job and it
 and an undo of an earlier job is undone itself. The plan is found anew each time, by what is there.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
@@ -35,6 +36,7 @@ from s3commit.core.undo.later import Listed, is_surely_later, listed_around
 from s3commit.core.undo.look_back import NOT_COMMITTED, NOTHING_TO_UNDO, refuse
 
 REPLACED_SINCE: Final = "REPLACED_SINCE"
+_PLANNED: Final = "ffffffff-ffff-4fff-bfff-"  # so begin the ids of undos that are planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,8 @@ def plan_way_back(ports: S3Ports, directory: JobDirectory, now: str) -> WayBack:
 
 def _because(job: JobDirectory, one: Commit, error: JobRefusedError) -> JobRefusedError:
     undone, place = one.directory, job.destination.uri
-    why = f"the undo of job {undone.job_id} at {undone.destination.uri} is refused: {error.message}"
+    said = re.sub(rf"job {_PLANNED}\w+", "an undo of this plan", error.message)
+    why = f"the undo of job {undone.job_id} at {undone.destination.uri} is refused: {said}"
     return JobRefusedError(f"{place} can't go back to job {job.job_id}, as {why}", code=error.code)
 
 
@@ -222,7 +225,7 @@ class _AsIf:
 
     def do(self, planned: PlannedUndo) -> None:
         """Have the undo done: its files, its list, and without what it removes."""
-        job = f"ffffffff-ffff-4fff-bfff-{len(self._put):012x}"
+        job = f"{_PLANNED}{len(self._put):012x}"
         directory = JobDirectory(planned.directory.destination, job)
         removes, copies = planned.found.removes, list(planned.copies(job))
         files = [
