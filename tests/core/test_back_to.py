@@ -74,8 +74,8 @@ def check(history: list[Sequence], number: int, ends: Counter[str]) -> None:
             assert root.startswith(now.places[first]) and root != now.places[first], said
             assert number < first and first in now.in_effect(), said
         elif why == LEFT_OUT:
-            assert isinstance(left := now.jobs[first], int) and first > number, said
-            assert wanted - content(now, root) or left >= 0, said
+            assert isinstance(now.jobs[first], int) and first > number, said
+            assert wanted - content(now, root), said
         elif why == ORDER:
             assert abs(first - more[0]) * now.pace <= S3_CLOCKS and number in {first, *more}, said
         else:

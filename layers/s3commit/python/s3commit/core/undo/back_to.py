@@ -61,35 +61,30 @@ def plan_way_back(ports: S3Ports, directory: JobDirectory, now: str) -> WayBack:
     """
     left = jobs_to_undo(ports, directory)
     known = frozenset(one.directory for one in left)
-    as_if = _AsIf(ports.store, now)
+    as_if, undos = _AsIf(ports.store, now), list[tuple[Commit, PlannedUndo]]()
     seen = replace(ports, store=cast("ObjectStore", as_if))
-    undos: list[tuple[Commit, PlannedUndo]] = []
-    refused: JobRefusedError | None = None
     while left:
-        refused = None
         for one in left:
             try:
                 planned = plan_undo(seen, one.directory, leave_removed=False)
             except JobRefusedError as error:
-                if error.code != NOTHING_TO_UNDO:
-                    refused = refused or _because(directory, one, error)
-                if error.code not in {NOTHING_TO_UNDO, REPLACED_SINCE}:
-                    return WayBack(directory, tuple(undos), known, refused)
-                continue  # within S3's clocks an older one may have to go first
+                if error.code == NOTHING_TO_UNDO:
+                    continue  # as yet: within S3's clocks one that is older by them may be later
+                said = re.sub(rf"job {_PLANNED}\w+", "an undo of this plan", error.message)
+                why = (
+                    f"{directory.destination.uri} can't go back to job {directory.job_id}, as the"
+                    f" undo of job {one.directory.job_id} at {one.directory.destination.uri} is"
+                    f" refused: {said}"
+                )
+                refused = JobRefusedError(why, code=error.code)
+                return WayBack(directory, tuple(undos), known, refused)
             as_if.do(planned)
             undos.append((one, planned))
             left.remove(one)
             break
         else:
             break
-    return WayBack(directory, tuple(undos), known, refused)
-
-
-def _because(job: JobDirectory, one: Commit, error: JobRefusedError) -> JobRefusedError:
-    undone, place = one.directory, job.destination.uri
-    said = re.sub(rf"job {_PLANNED}\w+", "an undo of this plan", error.message)
-    why = f"the undo of job {undone.job_id} at {undone.destination.uri} is refused: {said}"
-    return JobRefusedError(f"{place} can't go back to job {job.job_id}, as {why}", code=error.code)
+    return WayBack(directory, tuple(undos), known)
 
 
 def jobs_to_undo(ports: S3Ports, directory: JobDirectory) -> list[Commit]:
