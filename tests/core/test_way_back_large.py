@@ -1,7 +1,7 @@
 """How much an undo holds of many files, and what its client leaves that dies, or stalls."""
 
 import tracemalloc
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +20,7 @@ from s3commit.core.undo.job import plan_undo
 from s3commit.core.undo.look_back import look_back
 from s3commit.writer.undo import carry_out
 from tests.core.enumerated import every_point
-from tests.core.way_back import REPLACE, Table
+from tests.core.way_back import PARTITION, REPLACE, Table
 from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
@@ -35,13 +35,12 @@ class LargeStore(MemoryObjectStore):
     files: tuple[str, ...] = ()
 
     def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
-        if prefix.startswith("sales/") and after >= "sales/d":
-            for n in range(bisect_right(self.files, after), len(self.files)):
-                yield ListedObject(self.files[n].encode().decode(), ETAG.encode().decode(), 5)
-        else:
-            yield from super().list(bucket, prefix, after=after)
-            if prefix == "sales/":
-                yield from self.list(bucket, prefix, after="sales/d")
+        yield from super().list(bucket, prefix, after=after)
+        first = max(bisect_left(self.files, prefix), bisect_right(self.files, after))
+        for n in range(first, len(self.files)):
+            if not self.files[n].startswith(prefix):
+                return
+            yield ListedObject(self.files[n].encode().decode(), ETAG.encode().decode(), 5)
 
 
 def keys(job: JobDirectory, count: int) -> list[str]:
@@ -77,6 +76,24 @@ def test_an_undo_of_as_many_files_as_it_may_hold_has_room_in_its_function(count:
     each = (peak(count) - peak(few)) / (count - few)  # of two files: one goes, one comes back
     print(f"{each:.0f} bytes")
     assert each / 2 * MAX_HELD < MEMORY * 0.8
+
+
+@pytest.mark.parametrize(
+    ("page", "listed"), [(2, {"sales/dt=1/", "sales/dt=9/"}), (1, {"sales/"})], ids=["few", "many"]
+)
+def test_an_undo_lists_where_the_job_has_files_whatever_the_table_has_beside_them(
+    page: int, listed: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it has more directories than a page, it lists the one above them."""
+    monkeypatch.setattr("s3commit.core.undo.look_back.PAGE", page)
+    table, plan = Table(), FaultPlan()
+    table.write("dt=1/", "dt=5/")
+    over = table.write("dt=1/", "dt=9/", **PARTITION)
+    ports = replace(table.world.unplanned, store=plan.wrap(table.world.store))
+    found = look_back(ports, over, Bound())
+    assert (len(found.removes), len(found.restores)) == (2, 1)
+    below = {one.key for one in plan.calls if one.verb == "list"}
+    assert {one for one in below if "_" not in one} == listed
 
 
 @pytest.mark.parametrize("how", ["dies", "stalls"])

@@ -75,6 +75,7 @@ def test_a_table_obeys_mode_scope_key_and_conditions(lake: Lake) -> None:
     how: Any = {"mode": "append", "partition_by": "hot", "idempotency_key": "day"}
     look = s3commit.write_table(TABLE, uri, dry_run=True, **how)
     assert (look.job_id, look.already_committed, look.dry_run) == (first.job_id, True, True)
+    assert (first.outcome, look.outcome) == ("COMMITTED", None)
     again = s3commit.write_table(TABLE, uri, partition_by="hot", idempotency_key="day")
     assert (again.job_id, again.already_committed, again.rows) == (first.job_id, True, 0)
     some = TABLE.slice(1, 1)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.outcome import Outcome
 
 # The least release, and where to get one.
 _LEAST: Final = {
@@ -26,7 +27,10 @@ class WrongPythonError(S3CommitError):
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """The result of a committed job. All values are plain: ``dataclasses.asdict`` of it is JSON."""
+    """The result of a committed job, made by `write_table` and its like.
+
+    All values are plain: ``dataclasses.asdict`` of it is JSON.
+    """
 
     path: str
     """The directory, ``s3://bucket/prefix/``."""
@@ -46,6 +50,11 @@ class CommitResult:
     """An earlier job with the key, whose ``job_id`` this is, has the data; none was added."""
     dry_run: bool = False
     """Nothing was written, and there is no job."""
+
+    @property
+    def outcome(self) -> str | None:
+        """How ``job_id`` ended, as its event says it: every other end is an error, not a result."""
+        return None if self.dry_run else Outcome.COMMITTED
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""

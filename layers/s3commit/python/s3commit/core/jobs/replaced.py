@@ -50,7 +50,7 @@ def existing_files(
         yield from _files_below(ports, directory, [root], wanted)
         return
     names = read_partitions(ports, directory, record)
-    yield from _files_below(ports, directory, (root + name for name in _outermost(names)), wanted)
+    yield from _files_below(ports, directory, (root + name for name in outermost(names)), wanted)
     if "" in names:
         for listed in _files_below(ports, directory, [root], wanted):
             if not partition_of(listed.key[len(root) :]):
@@ -66,7 +66,7 @@ def _files_below(
             yield listed
 
 
-def _outermost(partitions: Iterable[str]) -> Iterator[str]:
+def outermost(partitions: Iterable[str]) -> Iterator[str]:
     """Those that are in no other; without the root."""
     covered = ""
     for name in sorted(partitions):

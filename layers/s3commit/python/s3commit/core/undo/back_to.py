@@ -30,7 +30,6 @@ from s3commit.core.model.moments import shifted
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ListedObject, ObjectStore, listed_at
-from s3commit.core.undo.bound import Bound
 from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.core.undo.later import Listed, is_surely_later, listed_around
 from s3commit.core.undo.look_back import NOT_COMMITTED, NOTHING_TO_UNDO, refuse
@@ -139,10 +138,10 @@ def _since(ports: S3Ports, directory: JobDirectory) -> tuple[Commit, list[Commit
         except NOT_READABLE as error:
             refuse(error.code, f"the list of the files of job {job.job_id}: {error.message}")
 
-    since, bound = shifted(place.modified, -S3_CLOCKS), Bound()
-    around = listed_around(ports, directory.bucket, directory.destination.prefix)
+    since = shifted(place.modified, -S3_CLOCKS)
+    around = listed_around(ports, directory.bucket, [directory.destination.prefix])
     listed = [one for one in around if one[1].modified >= since and one[0] != directory]
-    commits = sorted(ports.parallel(read, bound.lists(listed)), key=attrgetter("moment"))
+    commits = sorted(ports.parallel(read, listed), key=attrgetter("moment"))
     return read((directory, place)), commits
 
 

@@ -55,6 +55,6 @@ class Bound:
             if self._clock and number % 1_000 == 0 and self._clock.now() >= self._until:
                 raise PastBoundError(
                     f"takes longer than the {CALL_SECONDS} s that it has, enough for about five"
-                    " million objects below the directory that all its files are in"
+                    " million objects in the directories of its files"
                 )
             yield one

@@ -48,9 +48,13 @@ def each_of(
 
 
 def commits_around(
-    ports: S3Ports, directory: JobDirectory, root: str, makers: Collection[str], bound: Bound
+    ports: S3Ports,
+    directory: JobDirectory,
+    roots: Iterable[str],
+    makers: Collection[str],
+    bound: Bound,
 ) -> tuple[Commit | None, list[Commit], list[Listed]]:
-    """The job's own commit, if it is there; and those since, above, at and below ``root``.
+    """The job's own commit, if it is there; and those since, above, at and below ``roots``.
 
     In their order. By S3's clocks: some that are a little earlier are among them. And the lists of
     all jobs there that have the ids of the ``makers``.
@@ -58,7 +62,7 @@ def commits_around(
     store, bucket = ports.store, directory.bucket
     found = listed_at(store, bucket, directory.commits)
     since = shifted(found.modified, -2 * S3_CLOCKS) if found else ""
-    listed = listed_around(ports, bucket, root)
+    listed = listed_around(ports, bucket, roots)
     made: list[Listed] = []
 
     def wanted() -> Iterator[Listed]:
@@ -74,11 +78,12 @@ def commits_around(
     return own, [one for one in commits if one is not own], made
 
 
-def listed_around(ports: S3Ports, bucket: str, root: str) -> Iterator[Listed]:
-    """The lists of all committed jobs above, at and below ``root``."""
-    places = (Destination(bucket, at) for at in filter(ports.serves, directories_above(root)))
+def listed_around(ports: S3Ports, bucket: str, roots: Collection[str]) -> Iterator[Listed]:
+    """The lists of all committed jobs above, at and below the ``roots``."""
+    at = dict.fromkeys(chain.from_iterable(map(directories_above, roots)))
+    places = (Destination(bucket, one) for one in filter(ports.serves, at))
     above = chain.from_iterable(map(partial(manifests_at, ports.store), places))
-    return chain(above, manifests_below(bucket, list_objects(ports, bucket, [root])))
+    return chain(above, manifests_below(bucket, list_objects(ports, bucket, roots)))
 
 
 def _short(commit: Commit) -> Commit:

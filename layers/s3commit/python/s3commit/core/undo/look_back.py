@@ -33,8 +33,9 @@ from s3commit.core.formats.layout import (
     partition_of,
 )
 from s3commit.core.formats.strict_json import TOO_LARGE
-from s3commit.core.jobs.listings import list_objects
+from s3commit.core.jobs.listings import PAGE, list_objects
 from s3commit.core.jobs.past_commits import Commit, Reach, undone_jobs
+from s3commit.core.jobs.replaced import outermost
 from s3commit.core.model.errors import (
     NOT_READABLE,
     AccessError,
@@ -110,24 +111,24 @@ def look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
 def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
     header, files = _manifest(ports, directory, bound)
     back, refused = _replaced(ports, directory, header, bound)
-    root = directory.destination.prefix
-    if not header.undoes:  # of an undo, files that it did not touch may have come and gone since
-        root = partition_of(commonprefix([*(one.key for one in files), *back])) or root  # noqa: RUF071 - keys
+    at = {partition_of(one.key) for one in files} | set(map(partition_of, back))
+    roots = [directory.destination.prefix]
+    if at and not header.undoes:  # of an undo, files that it did not touch may have come and gone
+        roots = _fewest(at)
     makers = {owner_of(key) or "" for key in back}
-    own, commits, made = commits_around(ports, directory, root, makers, bound)
+    own, commits, made = commits_around(ports, directory, roots, makers, bound)
     if own is None:
         refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is missing")
     undone = undone_jobs(commits)
     for by in (one.directory for one in commits if one.undoes == directory):
         again = f"; job {undone[by].job_id} took that back: undo that one" if by in undone else ""
         refuse(NOTHING_TO_UNDO, f"job {directory.job_id} was undone by job {by.job_id}{again}")
-    at = {partition_of(one.key) for one in files} | set(map(partition_of, back))
     places = at.union(*map(directories_above, at))
     undos = [one for one in commits if one.undoes and one.directory.destination.prefix in places]
     first = {file.first_key: file.length for file in files}
     wanted = {one.key: one for one in chain(files, copies_of(ports, bound, undos, first))}
     put = {one.directory.job_id: shifted(one.put_at, S3_CLOCKS) for one in (own, *undos)}
-    listing = bound.in_time(list_objects(ports, directory.bucket, [root]))
+    listing = bound.in_time(list_objects(ports, directory.bucket, roots))
     removes, by_hand = _present(ports, directory, listing, wanted, put=put, back=back, bound=bound)
     for one in removes:
         first.pop(wanted[one.key].first_key, None)
@@ -166,6 +167,15 @@ def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
         why = f"{refused.message}. {instead(removes)}"
         refused = JobRefusedError(why, code=refused.code)
     return Undo(header, removes, len(gone), restores, refused)
+
+
+def _fewest(directories: set[str]) -> list[str]:
+    """The directories to list for their objects: those inside no other, or the one above many.
+
+    The bucket's root has all.
+    """
+    some = [""] if "" in directories else [*outermost(directories)]
+    return some if len(some) <= PAGE else [partition_of(commonprefix(some))]  # noqa: RUF071 - keys
 
 
 def refuse(code: str, message: str) -> NoReturn:
@@ -331,7 +341,7 @@ def _overwritten(
         for one, reach in bound.in_time(standing)
         if not places.isdisjoint(removed_by(one, reach))
         # Data that an undo's job undid may have come back in part, by an undo of what replaced it.
-        or (own.undoes and one.undoes and _may_part(ports, own, one))
+        or (own.undoes and one.undoes and _leaves_doubt(ports, own, one))
     ]
     if not found:
         return None
@@ -348,7 +358,7 @@ def _overwritten(
     return JobRefusedError(why, code="REPLACED_SINCE")
 
 
-def _may_part(ports: S3Ports, own: Commit, undo: Commit) -> bool:
+def _leaves_doubt(ports: S3Ports, own: Commit, undo: Commit) -> bool:
     """True if the undo in between may have left out, or brought back, a part of what own undid.
 
     So if what it has undone had replaced files, but for the undo of an append, if own undid one
