@@ -142,7 +142,7 @@ def test_a_job_of_meanwhile_ends_it_and_is_in_the_next_plan(desk: Desk) -> None:
     assert ids == [FIRST, None]
     assert f"job {late} at {SALES} is not in the plan" in ended.stderr
     assert "1 of the 2 undos are done: run it again for the rest" in ended.stderr
-    assert ended.stderr.endswith("[FILES_CHANGED]; what was undone stays undone\n")
+    assert ended.stderr.endswith("[FILES_CHANGED]; the undos that are done stay\n")
     assert rows(desk) == sorted([*WAS, b"later", b"late"])
     assert [one["jobId"] for one in desk.json(*BACK)["undos"]] == [late, OTHER]
     assert rows(desk) == WAS

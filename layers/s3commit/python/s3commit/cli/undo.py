@@ -53,8 +53,8 @@ def undo(
     has written over what would come back.
 
     With --back-to the table then holds what it held right after JOB. All undos are planned and
-    printed first. If one of them would be refused, nothing is changed; if the table changes
-    meanwhile, the rest is not done. The same command continues, also after a crash.
+    printed first. If one of them would be refused, nothing is changed. If a job is committed before
+    the last undo, the rest is not done. The same command continues, also after a crash.
     """
     if back_to and leave_removed:
         raise click.UsageError("--back-to restores what was there: leave out --leave-removed")
@@ -110,7 +110,7 @@ def _back_to(session: Session, directory: JobDirectory, *, dry_run: bool) -> Non
         )
         for one, result in done:
             undos[one]["undoId"] = result.job_id
-            session.begun = "what was undone stays undone"
+            session.begun = "the undos that are done stay"
             out.note(f"undid job {one.job_id}: {result.job_id}")
     finally:
         if out.json:

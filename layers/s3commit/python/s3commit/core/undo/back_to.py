@@ -2,7 +2,8 @@
 
 In the end none of the jobs that came later is in effect, but for undos of such jobs, so the writes
 in effect are those of that moment (docs/adr/0038). A pair of a later job and its undo needs no act,
-and an undo of an earlier job is undone itself. The plan is found anew each time, by what is there.
+and an undo of an earlier job is undone itself. Nothing of the plan is stored: the next call makes
+it again.
 """
 
 import re
@@ -151,7 +152,7 @@ def _has_effect(one: Commit) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """What jobs have done below ``root``, seen from the ``own`` one."""
+    """The effects of jobs below ``root``, seen from the ``own`` one."""
 
     ports: S3Ports
     root: str
