@@ -26,7 +26,7 @@ from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import PartSource
 from s3commit.core.ports.parallel import in_order
 from s3commit.core.undo.back_to import WayBack, jobs_to_undo, plan_way_back
-from s3commit.core.undo.job import NOTHING_TO_UNDO, PlannedUndo, plan_undo
+from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job, committed
@@ -180,7 +180,7 @@ def take_back(
                 planned = plan_undo(ports, job, leave_removed=False)
                 result = carry_out(ports, planned, environment, commit_timeout=commit_timeout)
             except (JobRefusedError, JobFailedError) as error:
-                if error.code != NOTHING_TO_UNDO:
+                if error.code != "NOTHING_TO_UNDO":
                     raise
                 continue  # an undo that was under way has ended, as of a command that died
             done += 1

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
-from itertools import chain
 from operator import attrgetter
 from typing import Any, Final, cast
 
@@ -193,7 +192,8 @@ class _Table:
             return True
         try:
             _, files = stream_commit_manifest(self.ports.store, one.directory)
-            return any(map(self._is_here, chain(files, self._replaced(one))))
+            here = self._is_here
+            return any(map(here, files)) or any(map(here, self._replaced(one)))
         except (*NOT_READABLE, NeedsOperatorError):
             return True
 
