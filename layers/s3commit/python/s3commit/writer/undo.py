@@ -170,19 +170,18 @@ def take_back(
     done, jobs = 0, [one.directory for one, _ in way.undos]
     try:
         for job in (*jobs, None):
-            left = {one.directory for one in jobs_to_undo(ports, way.job)}
-            if new := left - (way.known if job else way.known.difference(jobs)):
+            if new := {one.directory for one in jobs_to_undo(ports, way.job)} - way.known:
                 why = f"job {(one := new.pop()).job_id} at {one.destination.uri} is not in the plan"
                 raise JobRefusedError(f"the table has changed since: {why}", code="FILES_CHANGED")
-            if job is None or job not in left:
-                continue  # undone since
+            if job is None:
+                return
             try:
                 planned = plan_undo(ports, job, leave_removed=False)
                 result = carry_out(ports, planned, environment, commit_timeout=commit_timeout)
             except (JobRefusedError, JobFailedError) as error:
                 if error.code != "NOTHING_TO_UNDO":
                     raise
-                continue  # an undo that was under way has ended, as of a command that died
+                continue  # it is undone since, as by a command that died
             done += 1
             yield job, result
     except S3CommitError as error:

@@ -212,14 +212,13 @@ class _AsIf:
     def __init__(self, store: ObjectStore, now: str) -> None:
         self._store = store
         self._now = now
-        self._gone = set[str]()
         self._put: dict[str, tuple[ListedObject, bytes]] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     def do(self, planned: PlannedUndo) -> None:
-        """Have the undo done: its files, its list, and without what it removes."""
+        """Have its files and its list there; no other undo looks at those that it removes."""
         job = f"{_PLANNED}{len(self._put):012x}"
         directory = JobDirectory(planned.directory.destination, job)
         removes, copies = planned.found.removes, list(planned.copies(job))
@@ -232,7 +231,6 @@ class _AsIf:
             replaced=replaced,
             undoes=planned.directory.job_id,
         )
-        self._gone.update(one.key for one in removes)
         for file in files:
             self._put[file.key] = ListedObject(file.key, "", file.length, self._now), b""
         body = b"".join(commit_lines(header, files))
@@ -242,12 +240,11 @@ class _AsIf:
     def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
         """See `ObjectReader`."""
         ours = sorted(key for key in self._put if key.startswith(prefix) and key > after)
-        both = merge(
+        return merge(
             self._store.list(bucket, prefix, after=after),
             (self._put[key][0] for key in ours),
             key=attrgetter("key"),
         )
-        return (one for one in both if one.key not in self._gone)
 
     def first_bytes(self, bucket: str, key: str, count: int, *, start: int = 0) -> bytes:
         """See `ObjectReader`."""
