@@ -108,7 +108,7 @@ def read_back(bench: Bench, settings: Settings) -> list[Figure]:
     Without a job the function makes the very call that Spark's user would.
     """
     from s3commit.spark import read
-    from s3commit.writer.connect import shared_client
+    from s3commit.writer.access import shared_client
 
     with bench.session(bench.reader_settings(bench.weed.endpoint)) as spark:
         frame = rows(spark, settings.rows, PARTITIONED_TASKS)

@@ -15,7 +15,7 @@ from s3commit.aws.clock import SystemClock
 from s3commit.aws.executions import StateMachine
 from s3commit.aws.ledger import DynamoLedger
 from s3commit.core.model.errors import AccessError, InvalidInputError
-from s3commit.writer.connect import shared_client
+from s3commit.writer.access import shared_client
 from tests.conftest import REGION
 from tests.servers import answering
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from werkzeug.serving import WSGIRequestHandler
 
 from s3commit.cli.page.jobs_view import SORTED
-from s3commit.core.documents.job_json import MAX_WHO, Who
+from s3commit.core.documents.job_json import MAX_NOTE, MAX_WHO, Who
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.locks import key_digest
@@ -109,7 +109,7 @@ def test_a_stuck_job_is_on_top_and_the_keyboard_alone_copies_its_command(shown: 
         assert tab_to("Skip") == ["Skip to the content"]
         assert (focused.bounding_box() or {"x": -1})["x"] >= 0
         page.keyboard.press("Enter")
-        fields = ["table", "state", "who", "key", "since", "before"]
+        fields = ["table", "state", "who", "note", "key", "since", "before"]
         headings = [name.capitalize() for name in SORTED]
         assert tab_to(JOB) == [*fields, "Filter", "Jobs", *headings, JOB]
         page.keyboard.press("Enter")
@@ -129,7 +129,7 @@ def test_a_stuck_job_is_on_top_and_the_keyboard_alone_copies_its_command(shown: 
 def test_i12_whatever_strangers_name_is_shown_and_never_run(shown: Shown, view: str) -> None:
     place = Destination("lake", f"{HOSTILE}{'k' * 500}/")
     job = JobDirectory(place, JOB)
-    shown.desk.world.open(job, who=Who(application=RTL, user=HOSTILE))
+    shown.desk.world.open(job, who=Who(application=RTL, user=HOSTILE), note=HOSTILE)
     shown.desk.world.announce(job, shown.desk.world.attempt(job, "0"))
     shown.desk.stacks.logged = [f"{JOB} {HOSTILE}"]
     asked = view.format(job=quote(job.uri), table=quote(place.uri))
@@ -156,7 +156,8 @@ def test_the_longest_values_leave_headings_on_the_screen(shown: Shown, width: in
     place = JobDirectory(Destination("lake", f"{'k' * 400}/"), JOB)
     who = Who(name, name, name, name, name)
     file = f"dt={'W' * 240}/h={'W' * 240}/part-{JOB}.csv"
-    desk.world.open(place, who=who, idempotency_key=key_digest("today"))
+    said: Any = {"note": "W" * MAX_NOTE, "labels": (f"{'W' * 64}={name}",)}
+    desk.world.open(place, who=who, idempotency_key=key_digest("today"), **said)
     desk.world.request(place, desk.world.attempt(place, "0", files={file: b"1"}))
     desk.world.run(place)
     desk.open_job(OTHER)

@@ -171,8 +171,8 @@ def test_i2_after_a_crash_at_any_point_the_same_command_does_the_rest() -> None:
 
 @pytest.fixture
 def of_python(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    for name in ("make_client", "check_pipeline"):
-        monkeypatch.setattr(f"s3commit.writer.undo.{name}", lambda *_, **__: None)
+    for name in ("undo.check_pipeline", "access.make_client"):
+        monkeypatch.setattr(f"s3commit.writer.{name}", lambda *_, **__: None)
     monkeypatch.setattr("s3commit.writer.undo.S3ObjectStore", lambda *_, **__: desk.session.store)
     monkeypatch.setattr("s3commit.writer.undo.ThreadMap", lambda _: map)
     monkeypatch.setattr("s3commit.writer.undo.Environment", lambda: desk.environment)

@@ -16,7 +16,7 @@ from s3commit.aws import env, wiring
 from s3commit.cli.app import app
 from s3commit.cli.session import CHANGES, Session
 from s3commit.core.model.errors import AccessError, InvalidInputError
-from s3commit.writer import connect
+from s3commit.writer.access import OWN, shared_client
 from tests.cli.account import Account
 from tests.cli.support import JOB, NO_JOBS, run
 from tests.contract.conftest import create_table
@@ -78,7 +78,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     for name in [name for name in os.environ if name.startswith(("AWS_", "S3COMMIT_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    connect.shared_client.cache_clear()
+    shared_client.cache_clear()
     return monkeypatch
 
 
@@ -140,8 +140,8 @@ def test_a_verb_asks_whom_the_environment_says_as_whom_it_says(
 
 
 ASKS: dict[str, Callable[[], Any]] = {
-    "a Spark driver": lambda: connect.shared_client().list_objects_v2(Bucket="lake"),
-    "a process that was sent a task": lambda: connect.shared_store(None).head("lake", "k"),
+    "a Spark driver": lambda: shared_client().list_objects_v2(Bucket="lake"),
+    "a process that was sent a task": lambda: OWN.store(None).head("lake", "k"),
     "a function's": lambda: wiring.make_ports().store.head("lake", "k"),
 }
 
@@ -210,7 +210,7 @@ def test_an_endpoint_that_is_no_url_is_one_line(
     assert "; set AWS_ENDPOINT_URL, or the service's own such as" in told
     if of_service in {"", "_S3"}:
         with pytest.raises(InvalidInputError, match="set AWS_ENDPOINT_URL"):
-            connect.shared_client()
+            shared_client()
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ import pytest
 
 from s3commit.cli import log
 from s3commit.cli.log import LONGEST_WHY, log_document
-from s3commit.core.documents.job_json import MAX_WHO, Who
+from s3commit.core.documents.job_json import MAX_NOTE, MAX_WHO, Who
 from s3commit.core.formats.layout import MAGIC_PREFIX
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.locks import key_digest
+from tests.cli.browser import Browser
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
 from tests.core.world import BUCKET, NO_MOMENTS, job_directory
 
@@ -170,3 +171,37 @@ def test_of_very_many_files_none_is_said_gone(desk: Desk, monkeypatch: pytest.Mo
     monkeypatch.setattr(log, "MOST_LISTED", 2)
     assert desk.json("log", SALES)["jobs"][0]["gone"] is None
     assert "GONE is unknown: there are more than 2 objects" in desk.run("log", SALES).stderr
+
+
+def test_a_note_and_labels_are_shown_and_found_wherever_a_job_is(
+    desk: Desk, browser: Browser
+) -> None:
+    """With its documents and without; what a stranger says is shown as text."""
+    note, labels = "<b>\u202e&7", ("dag=sales", "at=<i>", "runAt=7")
+    desk.committed_job(JOB, note=note, labels=labels)
+    desk.world.clock.advance(60)
+    desk.committed_job(OTHER, note="x" * MAX_NOTE, labels=("dag=other",))
+    said = {"note": note, "labels": [*labels]}
+    for _ in ("with documents", "without"):
+        (row,) = desk.json("log", SALES, "--label", "dag=sales", "--label", "runAt=7")["jobs"]
+        shown = desk.json("show", JOB, "--table", TABLE)
+        (listed,) = [one for one in desk.listed("--all") if one["jobId"] == JOB]
+        for one in (row, shown, desk.json("show", job_directory(JOB).uri), listed):
+            assert {name: one[name] for name in said} == said
+        for typed in (["log", SALES], ["show", JOB, "--table", TABLE]):
+            text = desk.text(*typed)
+            assert "<b>\\u202e&7" in text and "\u202e" not in text
+            assert all(label in text for label in labels)
+        for page in (
+            browser.get("/"),
+            browser.get("/table", table=SALES),
+            browser.get("/job", job=JOB),
+        ):
+            assert "&lt;b&gt;\\u202e&amp;7" in page and "at=&lt;i&gt;" in page
+        for asked in ("SALES", "&7"):
+            page = browser.get("/", note=asked)
+            assert (JOB in page, OTHER in page) == (True, False)
+        desk.world.delete_documents(job_directory(JOB))
+    assert "x" * 80 in desk.text("log", SALES) and "x" * MAX_NOTE not in desk.text("log", SALES)
+    told = desk.run("log", SALES, "--label", "dag=x", "--key", "k").stderr
+    assert told == f"no jobs at {SALES} with the idempotency key 'k' and the label 'dag=x'\n"

@@ -24,6 +24,7 @@ from s3commit.core.undo.bound import Bound
 from s3commit.core.undo.later import files_of
 from s3commit.core.undo.look_back import look_back
 from s3commit.spark import read as read_by_spark
+from s3commit.writer.access import Access
 from tests.cli.support import SALES, Desk
 from tests.engines.fuzz.documents import FILE, HEADER
 
@@ -79,7 +80,7 @@ def tell(desk: Desk, directory: JobDirectory) -> object:
 
 
 def read(desk: Desk, directory: JobDirectory) -> object:
-    with patch("s3commit.writer.connect.shared_store", lambda _: desk.session.store):
+    with patch.object(Access, "store", lambda *_: desk.session.store):
         return read_by_spark(MagicMock(), SALES, job_id=directory.job_id)
 
 

@@ -82,8 +82,8 @@ def test_what_was_replaced_comes_back_or_is_left(desk: Desk) -> None:
 def test_in_python_a_dry_run_says_the_same(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.committed_job(OTHER)
     desk.committed_job(conflict=Conflict.REPLACE)
-    for name in ("make_client", "check_pipeline"):
-        monkeypatch.setattr(f"s3commit.writer.undo.{name}", lambda *_, **__: None)
+    for name in ("undo.check_pipeline", "access.make_client"):
+        monkeypatch.setattr(f"s3commit.writer.{name}", lambda *_, **__: None)
     monkeypatch.setattr("s3commit.writer.undo.S3ObjectStore", lambda *_, **__: desk.session.store)
     monkeypatch.setattr("s3commit.writer.undo.Environment", lambda: desk.environment)
     before = desk.world.all_keys()

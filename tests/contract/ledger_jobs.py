@@ -46,6 +46,8 @@ def a_job(job_id: str = "job-1", **fields: object) -> JobRecord:
         generation=0,
         created_at=T0,
         updated_at=T0,
+        note="backfill, ticket 7",
+        labels=("dag=sales", "default=", "self=7"),
     )
     return replace(record, **fields)  # type: ignore[arg-type]
 

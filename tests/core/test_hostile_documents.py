@@ -67,6 +67,12 @@ JOBS: list[tuple[bytes, str]] = [
     (in_job(partitionBy=[f"c{number}" for number in range(101)]), "BAD_FIELD"),
     (in_job(idempotencyKey=""), "BAD_FIELD"),
     (in_job(idempotencyKey="x" * 1025), "BAD_FIELD"),
+    *((in_job(note=said), "BAD_FIELD") for said in ("x" * 501, "a\nb", "\x9b1m", "\ud800", 7)),
+    *((in_job(labels=[said]), "BAD_FIELD") for said in ("dag", "=7", f"{'n' * 65}=", "a b=7")),
+    *((in_job(labels=[said]), "BAD_FIELD") for said in (f"n={'x' * 257}", "n=\x1b[2J", None)),
+    (in_job(labels=["dag=1", "dag=2"]), "BAD_FIELD"),
+    (in_job(labels=[f"n{number}=" for number in range(11)]), "BAD_FIELD"),
+    (in_job(labels={"dag": "sales"}), "BAD_FIELD"),
     (in_job(conditions=[]), "BAD_CONDITION"),
     (in_job(conditions={"min\nRows\x1b[31m" + "x" * 9000: 1}), "BAD_CONDITION"),
 ]

@@ -25,6 +25,7 @@ from s3commit.core.documents.job_json import (
     MAX_COLUMNS,
     MAX_JOB_BYTES,
     MAX_KEY_CHARACTERS,
+    MAX_NOTE,
     JobSpec,
     decode_job,
 )
@@ -73,7 +74,9 @@ def a_document(directory: JobDirectory, columns: Sequence[str], **said: object) 
 def the_largest() -> JobSpec:
     """The largest ``_job.json`` that is read: every field as large as it may be."""
     columns = [name(number, MAX_COLUMN_NAME) for number in range(MAX_COLUMNS)]
-    largest = partial(a_document, DIRECTORY, columns, idempotencyKey=WIDE * MAX_KEY_CHARACTERS)
+    said = {"idempotencyKey": WIDE * MAX_KEY_CHARACTERS, "note": WIDE * MAX_NOTE}
+    labels = [f"{name:x<64}={WIDE * 256}" for name in "abcdefghij"]
+    largest = partial(a_document, DIRECTORY, columns, labels=labels, **said)
     with pytest.raises(InvalidInputError):
         decode_job(largest(client=WIDE * (MAX_TEXT + 1)), DIRECTORY)
     body = largest(client=WIDE * MAX_TEXT)

@@ -172,7 +172,12 @@ def ended(world: World, call: Call, last: str) -> dict[str, Any]:
 
 def test_the_event_of_a_commit_says_what_was_committed_and_when(world: World, call: Call) -> None:
     world.store.put("lake", "sales/old.csv", b"old")
-    world.ask(DIRECTORY, "t0", "t1", "t2", conflict=Conflict.REPLACE, idempotency_key="2026-11-21")
+    said: Any = {
+        "note": "ticket 7",
+        "labels": ("dag=sales", "run=7"),
+        "idempotency_key": "2026-11-21",
+    }
+    world.ask(DIRECTORY, "t0", "t1", "t2", conflict=Conflict.REPLACE, **said)
     ticket = completed(world, call)
     ticket = step(call, "end", "RemoveReplaced", ticket)
     ticket = step(call, "end", "PublishSuccess", ticket)
@@ -193,6 +198,8 @@ def test_the_event_of_a_commit_says_what_was_committed_and_when(world: World, ca
         "replaced": 1,
         "undoes": None,
         "key": "2026-11-21",
+        "note": "ticket 7",
+        "labels": ["dag=sales", "run=7"],
         "openedAt": opened.modified,
         "requestedAt": requested.modified,
         "requestedBy": None,

@@ -96,6 +96,13 @@ OF_TABLES = [
         settings={KEY: "k"},
     ),
     Case(
+        "a note and labels, and a table's own properties of those names",
+        S,
+        Same(says="for people: a text, and names with values"),
+        before=table("TBLPROPERTIES ('note' = 'the table\\'s', 'labels' = 'none')"),
+        settings={"spark.s3commit.note": "ticket 7", "spark.s3commit.labels": "dag=sales,run=7"},
+    ),
+    Case(
         "a setting that is not Spark's",
         S + S,
         before=table(""),

@@ -59,6 +59,15 @@ class Column:
         ({"idempotency_key": ""}, "give 1 to 1,024 characters, not 0"),
         ({"idempotency_key": "x" * 1025}, "give 1 to 1,024 characters, not 1,025"),
         ({"idempotency_key": "{airflow}"}, "was not filled in"),
+        *(({"note": said}, "at most 500 characters") for said in ("x" * 501, "a\nb", "\ud800", 7)),
+        *(
+            ({"labels": said}, "at most 10 names (1 to 64 of A-Z a-z 0-9 _ . : / -)")
+            for said in (
+                *({name: ""} for name in ("", "a b", "a=b", "n" * 65, 7)),
+                *({"n": value} for value in ("x" * 257, "\x1b[2J", "\x85", None, 7)),
+                *({f"n{number}": "" for number in range(11)}, ["n=1"], "n=1"),
+            )
+        ),
         ({"partition_overwrite_mode": "dynamic"}, "give partition_by"),
         ({"partition_by": 1}, "a column's name, or a list of names"),
         ({"partition_by": [Column()]}, "a column's name, or a list of names"),
@@ -72,6 +81,13 @@ def test_a_bad_value_names_the_keyword_and_what_to_give(given: dict[str, Any], s
     name = next(iter(given))
     assert name in caught.value.message or name == "min_rows" or "idempotency" in name
     assert "\n" not in caught.value.message
+
+
+def test_the_largest_note_and_labels_are_taken() -> None:
+    note, value = "\U0001f600" * 500, "=" * 255 + "\U0001f600"
+    labels = {f"{number}.:/-_".ljust(64, "n"): value for number in range(10)}
+    found = parse(note=note, labels=labels)
+    assert (found.note, dict(one.split("=", 1) for one in found.labels)) == (note, labels)
 
 
 def test_arguments_in_the_wrong_order_are_one_line() -> None:

@@ -88,7 +88,7 @@ class FakeAirflow(ModuleType):
         super().__init__("airflow.sdk")
         self.run_id = ""
         self.results: list[Any] = []
-        self.keys: list[str] = []
+        self.given: list[list[Any]] = []
         self.dags: list[Callable[[], None]] = []
 
     def dag(self, **_: Any) -> Callable[[Callable[[], None]], Callable[[], None]]:
@@ -98,19 +98,21 @@ class FakeAirflow(ModuleType):
 
         return decorate
 
-    def task(self, **_: Any) -> Callable[[Callable[[str, str], Any]], Callable[..., None]]:
-        def decorate(function: Callable[[str, str], Any]) -> Callable[..., None]:
-            def run(*arguments: str) -> None:
-                day, key = map(self.rendered, arguments)
-                self.keys.append(key)
-                self.results.append(function(day, key))
+    def task(self, **_: Any) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+        def decorate(function: Callable[..., Any]) -> Callable[..., None]:
+            def run(*arguments: str | dict[str, str]) -> None:
+                given = [*map(self.rendered, arguments)]
+                self.given.append(given)
+                self.results.append(function(*given))
 
             return run
 
         return decorate
 
-    def rendered(self, text: str) -> str:
-        """The template as Airflow renders it, with the values that the page uses."""
+    def rendered(self, text: str | dict[str, str]) -> Any:
+        """The template, or each of a mapping's, as Airflow renders it with the page's values."""
+        if isinstance(text, dict):
+            return {name: self.rendered(one) for name, one in text.items()}
         values = {
             "ds": self.run_id.removeprefix("scheduled__"),
             "run_id": self.run_id,
@@ -138,7 +140,9 @@ def test_the_dag_of_the_guide_adds_a_days_rows_once_however_often_it_is_tried(
     for day in ("2026-11-22", "2026-11-23", "2026-11-23"):
         airflow.run_id = f"scheduled__{day}"
         dag()
-    assert airflow.keys[0] == "sales/scheduled__2026-11-22/load/-1"
+    run = "scheduled__2026-11-22"
+    labels = {"dag": "sales", "run": run, "task": "load"}
+    assert airflow.given[0][1:] == [f"sales/{run}/load/-1", labels]
     first, second, again = airflow.results
     assert [one["rows"] for one in airflow.results] == [3, 3, 0]
     assert (again["already_committed"], again["job_id"]) == (True, second["job_id"])

@@ -1,6 +1,7 @@
 """`write`: the function that commits a DataFrame on every Spark, classic and Connect."""
 
 import dataclasses
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+import s3commit.spark
 from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
 from s3commit.core.model.states import JobState
 from s3commit.spark import CommitResult, WrongPythonError, batch_writer, tasks, write
@@ -45,6 +47,42 @@ def test_the_result_says_what_was_committed(session: SparkSession, place: Place)
         manifest=f"{place.destination.uri}_commits/_{job}.jsonl",
     )
     assert place.tidy().state is JobState.COMMITTED
+
+
+SAID: Any = {"note": "backfill, ticket 7", "labels": {"dag": "sales", "run": "7"}}
+TABLE = pa.table({"id": [1]})
+WRITES: dict[Callable[..., Any], Callable[[SparkSession, str], object]] = {
+    write: lambda spark, uri: write(spark.range(1), uri, **SAID),
+    batch_writer: lambda spark, uri: batch_writer(uri, query="q", **SAID)(spark.range(1), 7),
+    s3commit.write_table: lambda _, uri: s3commit.write_table(TABLE, uri, **SAID),
+    s3commit.open_job: lambda _, uri: s3commit.open_job(uri, **SAID).commit([]),
+    s3commit.undo: lambda _, uri: s3commit.undo(
+        uri, s3commit.write_table(TABLE, uri).job_id, **SAID
+    ),
+}
+
+
+def test_every_call_that_writes_takes_a_note_and_labels() -> None:
+    public = (getattr(at, name) for at in (s3commit, s3commit.spark) for name in at.__all__)
+    calls = {one: {*inspect.signature(one).parameters} for one in public if inspect.isfunction(one)}
+    assert {one for one, known in calls.items() if "commit_timeout" in known} == {*WRITES}
+    assert {one for one, known in calls.items() if {"note", "labels"} & known} == {*WRITES}
+
+
+@pytest.mark.parametrize("call", WRITES, ids=lambda call: call.__name__)
+def test_each_document_has_the_note_and_labels_of_the_call(
+    spark: SparkSession, place: Place, call: Callable[..., Any]
+) -> None:
+    WRITES[call](spark, place.uri)
+    place.settle()
+    said = []
+    for name in place.names:
+        if name.endswith(("/_job.json", "/_result.json", ".jsonl")):
+            body = place.tiny.store.get(BUCKET, place.destination.prefix + name, max_bytes=10**6)
+            document = json.loads(body.body.splitlines()[0])
+            said.append((document.get("note"), document.get("labels")))
+    assert said.count(("backfill, ticket 7", ["dag=sales", "run=7"])) == 3
+    assert said.count((None, None)) == len(said) - 3 == (3 if call is s3commit.undo else 0)
 
 
 def test_a_collection_leaves_out_what_is_loaded(session: SparkSession, place: Place) -> None:

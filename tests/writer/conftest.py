@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from s3commit.writer.connect import shared_client
+from s3commit.writer.access import shared_client
 from s3commit.writer.job import Job
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore

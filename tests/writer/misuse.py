@@ -18,6 +18,7 @@ def slips(df: DataFrame, spark: SparkSession, frame: pd.DataFrame, path: str) ->
     write(df, path, compression="rar")  # "compression" to "write" has incompatible type
     write(df, path, partition_overwrite_mode="both")  # "partition_overwrite_mode" to "write"
     write(df, path, encryption="aws:kms")  # "encryption" to "write" has incompatible type
+    write(df, path, boto3_session="work")  # "boto3_session" to "write" has incompatible type
     print(write(df, path).row)  # "CommitResult" has no attribute "row"
     write(df, path, partition_by=df.id)  # "partition_by" to "write" has incompatible type
     write(df, path, idempotency_key=date.today())  # "idempotency_key" to "write"

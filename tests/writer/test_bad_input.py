@@ -16,7 +16,7 @@ from pyspark.sql import DataFrameWriter
 import s3commit
 from s3commit import InvalidInputError, S3CommitError, spark
 from s3commit.core.model.outcome import Outcome
-from s3commit.writer.connect import shared_client
+from s3commit.writer.access import shared_client
 from s3commit.writer.job import Job
 from s3commit.writer.options import make_options
 from s3commit.writer.task import Task
@@ -100,6 +100,8 @@ def refusal(call: Callable[..., Any], *given: Any, **named: Any) -> S3CommitErro
 def test_every_function_is_here() -> None:
     public = [getattr(place, name) for place in (s3commit, spark) for name in place.__all__]
     assert {one for one in public if inspect.isfunction(one)} == {*CALLS}
+    for one in (*CALLS, Job.task):  # who signs: test_credentials.py here, and Spark's
+        assert "boto3_session" in inspect.signature(one).parameters
 
 
 @pytest.mark.parametrize("call", CALLS)

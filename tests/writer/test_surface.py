@@ -41,7 +41,7 @@ EXAMPLES = "".join((one.__doc__ or "").partition("Examples:")[2] for one in PUBL
 FOREIGN = {
     *("Any", "Callable", "DataFrame", "Iterable", "Literal", "Mapping", "None", "Sequence"),
     *("False", "Exception", "KeyboardInterrupt", "OSError", "PathLike", "Self", "StructType"),
-    "SparkSession",
+    *("Boto3Session", "SparkSession"),
     *("BaseException", "ReadableBuffer", "True", "TracebackType"),
 }
 
@@ -67,7 +67,7 @@ def test_a_keyword_has_one_type_and_one_meaning_in_all_calls() -> None:
     for call in WRITES:
         for name, one in inspect.signature(call).parameters.items():
             if one.kind is inspect.Parameter.KEYWORD_ONLY:
-                assert re.fullmatch("[a-z_]+", name)
+                assert re.fullmatch("[a-z_3]+", name)
                 assert known.setdefault(name, one.annotation) == one.annotation, name
                 assert one.default in {None, False, "append", "error"}
             assert one.kind is not inspect.Parameter.VAR_KEYWORD, call

@@ -20,7 +20,7 @@ from s3commit import AccessError, InvalidInputError, JobFailedError, NotFoundErr
 from s3commit.arrow.other_schema import check_schema
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.ports.objects import ListedObject
-from s3commit.writer.connect import shared_client
+from s3commit.writer.access import shared_client
 from tests.fakes.memory import MemoryObjectStore
 from tests.lake import Lake
 
@@ -76,7 +76,8 @@ def test_a_table_obeys_mode_scope_key_and_conditions(lake: Lake) -> None:
     look = s3commit.write_table(TABLE, uri, dry_run=True, **how)
     assert (look.job_id, look.already_committed, look.dry_run) == (first.job_id, True, True)
     assert (first.outcome, look.outcome) == ("COMMITTED", None)
-    again = s3commit.write_table(TABLE, uri, partition_by="hot", idempotency_key="day")
+    how["note"] = "no part of the key"
+    again = s3commit.write_table(TABLE, uri, **how)
     assert (again.job_id, again.already_committed, again.rows) == (first.job_id, True, 0)
     some = TABLE.slice(1, 1)
     s3commit.write_table(

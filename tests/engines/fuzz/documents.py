@@ -52,6 +52,8 @@ SPEC = JobSpec(
     client="spark",
     conditions=Conditions(min_rows=0, max_rows=9, min_files=1),
     who=Who("app-1", "sales", "ann", "host-1", "dag/run/task"),
+    note="backfill, ticket 7",
+    labels=("dag=sales", "run=7"),
     conflict=Conflict.REPLACE,
     undoes=f"{JOB[:-1]}7",
     leave_removed=True,
@@ -59,7 +61,9 @@ SPEC = JobSpec(
 ATTEMPT = CountedAttempt("t0", "a0", DIRECTORY.manifest_name("t0", "a0"), "0" * 64, 1, 5)
 OTHER_ATTEMPT = replace(ATTEMPT, task_id="t1", manifest=DIRECTORY.manifest_name("t1", "a0"))
 RESULT = JobResult(JOB, Outcome.ABORTED, Failure("A", "b"), 3, 9, None, "2026Z", "2026Z", "arn")
-HEADER = CommitHeader(JOB, DIRECTORY.destination.uri, "2026Z", 1, 5, None, ("dt",))
+HEADER = CommitHeader(
+    JOB, DIRECTORY.destination.uri, "2026Z", 1, 5, None, ("dt",), note="n", labels=("dag=sales",)
+)
 FILE = CommittedFile(f"sales/x-{JOB}.csv", 5, '"e"', 1)
 
 

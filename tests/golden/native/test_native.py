@@ -35,7 +35,9 @@ SPEC = job_json.JobSpec(
 )
 REPLACING = replace(SPEC, conflict=Conflict.REPLACE)
 JOBS = {
-    "append": replace(SPEC, who=WHO),
+    "append": replace(
+        SPEC, who=WHO, note="backfill, é \U0001f600 7", labels=("dag=a=b", "a.b:c/d-_9=")
+    ),
     "directory": replace(REPLACING, who=job_json.Who()),
     "partitions": replace(
         REPLACING,
@@ -89,9 +91,12 @@ def test_the_limits_of_both_sides() -> None:
         "fileParts": pendingset.MAX_PARTS,
         "keyBytes": layout.MAX_KEY_BYTES,
         "keyCharacters": job_json.MAX_KEY_CHARACTERS,
+        "label": job_json.LABEL.pattern,
+        "labels": job_json.MAX_LABELS,
         "manifestBytes": pendingset.MAX_MANIFEST_BYTES,
         "manifestFiles": pendingset.MAX_FILES,
         "manifestValues": pendingset.MAX_MANIFEST_VALUES,
+        "note": job_json.NOTE.pattern,
         "prefixBytes": layout.MAX_PREFIX_BYTES,
         "whoCharacters": job_json.MAX_WHO,
         "requestAttempts": request_json.MAX_ATTEMPTS,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
 
-from s3commit.aws.clients import Encryption
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.writer.commit_result import CommitResult, check_versions
 from s3commit.writer.options import (
     Compression,
@@ -50,6 +50,8 @@ def write_table(
     partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     idempotency_key: str | None = None,
+    note: str | None = None,
+    labels: Mapping[str, str] | None = None,
     min_rows: int | None = None,
     max_rows: int | None = None,
     min_files: int | None = None,
@@ -61,6 +63,7 @@ def write_table(
     check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
+    boto3_session: Boto3Session | None = None,
     dry_run: bool = False,
 ) -> CommitResult:
     """Write a table as Parquet, in one job of this process; return once it is committed.
@@ -80,6 +83,8 @@ def write_table(
         partition_overwrite_mode: ``static``, all of the destination, or ``dynamic``, the partitions
             that the job writes; by default ``static``.
         idempotency_key: of the jobs with one key at one destination at most one is committed.
+        note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
+        labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
         min_rows: the least number of rows that the job must have to be committed.
         max_rows: the largest number of rows.
         min_files: the least number of files.
@@ -92,6 +97,7 @@ def write_table(
             (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the bucket's.
+        boto3_session: whose credentials and region count; by default the standard configuration's.
         dry_run: write nothing, only check. No row is read.
 
     Returns:

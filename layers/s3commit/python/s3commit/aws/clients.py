@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,11 +29,14 @@ from urllib.parse import urlsplit
 from s3commit.version import __version__
 
 if TYPE_CHECKING:
+    import boto3
     from botocore.loaders import Loader
     from botocore.session import Session
     from mypy_boto3_s3 import S3Client as S3Client  # noqa: PLC0414 - others import it here
+
+    Boto3Session = boto3.Session
 else:
-    S3Client = Any
+    S3Client = Boto3Session = Any
 
 ATTEMPTS: Final = 3
 TIMEOUT: Final = 2  # seconds; a packet that was dropped is sent again after one
@@ -52,6 +56,7 @@ IMPATIENT: Final[dict[str, Any]] = {
 }
 
 _ATTEMPTS_NAME: Final = "metadata_service_num_attempts"
+_MAKING: Final[dict[int, threading.Lock]] = {}  # by process
 _DEFAULTS: Final = {_ATTEMPTS_NAME: ATTEMPTS, "metadata_service_timeout": TIMEOUT}
 
 
@@ -151,8 +156,17 @@ def is_aws(client: Any) -> bool:
     return host.endswith(tuple(f".{name}" for name in names))
 
 
-def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = False) -> S3Client:
+def make_client(
+    *,
+    connections: int = MAX_POOL_CONNECTIONS,
+    slows_down: bool = False,
+    session: Boto3Session | None = None,
+    region: str | None = None,
+    endpoint: str | None = None,
+) -> S3Client:
     """An S3 client by the standard AWS configuration (region, credentials, AWS_ENDPOINT_URL).
+
+    Or by the user's ``session``, which stays as it is. ``region`` and ``endpoint`` come first.
 
     Raises `AccessError` (``NO_CREDENTIALS``) if there are no credentials, and `InvalidInputError`
     for a setting that leads nowhere.
@@ -168,7 +182,7 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = F
     from botocore import __version__ as sdk  # noqa: PLC0415 - as in `make_session`
     from botocore.config import Config  # noqa: PLC0415
 
-    from s3commit.aws.failures import translated  # noqa: PLC0415
+    from s3commit.aws.failures import no_credentials, translated  # noqa: PLC0415
 
     config = Config(
         # S3's access logs tell our requests by it. botocore makes its own again for each request,
@@ -185,7 +199,15 @@ def make_client(*, connections: int = MAX_POOL_CONNECTIONS, slows_down: bool = F
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )
-    session: Any = make_session()
-    with translated("connecting to S3"):
-        client = session.create_client("s3", config=config)
-    return cast("S3Client", client)
+    place: Any = {"endpoint_url": endpoint, "config": config}
+    if session is None:
+        core: Any = make_session(region)
+        with translated("connecting to S3"):
+            return cast("S3Client", core.create_client("s3", **place))
+    # A session is not thread-safe, its clients are: https://docs.aws.amazon.com/boto3/latest/guide/session.html
+    lock = _MAKING.setdefault(os.getpid(), threading.Lock())
+    with lock, translated("connecting to S3 by boto3_session"):
+        if session.get_credentials() is None:
+            raise no_credentials("boto3_session has no AWS credentials")
+        region = region or session.region_name or region_of_environment()
+        return session.client("s3", region_name=region, **place)

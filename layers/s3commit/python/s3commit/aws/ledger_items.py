@@ -118,6 +118,8 @@ class JobItem(LedgerItem):
     requested_at = UnicodeAttribute()
     requested_by = UnicodeAttribute()
     undoes = UnicodeAttribute()
+    note = UnicodeAttribute()
+    labels: ListAttribute[str] = ListAttribute(of=UnicodeAttribute)  # type: ignore[arg-type]
     token = UnicodeAttribute()
 
 

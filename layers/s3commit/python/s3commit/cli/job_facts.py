@@ -223,11 +223,13 @@ def jobs_at(
     latest_first: bool,
     since: str = "",
     key: str = "",
+    note: str = "",
 ) -> tuple[list[JobRecord], str]:
     """The jobs in the state, at the place and below it, and when the last one seen changed.
 
     That is empty if there are no more. ``most`` bounds them; `LOOKED_AT` bounds how many jobs of
-    all places are looked at. ``key`` is their idempotency key, or its digest's first digits.
+    all places are looked at. ``key`` is their idempotency key, or its digest's first digits,
+    ``note`` a part of their note or of a label.
     """
     listed = ledger.jobs_in(state, before=now, since=since, latest_first=latest_first)
     digest = key_digest(key)
@@ -237,7 +239,8 @@ def jobs_at(
         known = record.idempotency_key or ""
         keyed = known == digest or (len(key) >= KEY_DIGITS and known.startswith(key))
         at_place = place is None or record.destination.uri.startswith(place.uri)
-        if at_place and (keyed or not key):
+        noted = any(note.lower() in text.lower() for text in (record.note, *record.labels))
+        if at_place and noted and (keyed or not key):
             if len(found) == most:
                 return found, found[-1].updated_at
             found.append(record)

@@ -1,7 +1,7 @@
 """``s3commit log``."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -34,12 +34,13 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject
 
 LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
+LABELLED = "Only jobs with this label; may be repeated."
 MOST_LISTED = 20_000  # objects at the destination: twenty requests
 _NOT_COMMITTED = (JobState.ABORTED, JobState.ROLLED_BACK)
 _COLUMNS = "endedAt, kind, state, files, rows, replaced, gone, jobId as JOB"
 _BELOW = (
-    "by as WHO, why as WHY NOT, problems as PROBLEM, undoes, undoneBy, key, bytes as SIZE,"
-    " tookSeconds"
+    "by as WHO, note, labels, why as WHY NOT, problems as PROBLEM, undoes, undoneBy, key,"
+    " bytes as SIZE, tookSeconds"
 )
 
 
@@ -47,29 +48,38 @@ _BELOW = (
 @click.argument("destination", type=DESTINATION)
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Jobs.")
 @click.option("--key", metavar="KEY", help="Only jobs with this idempotency key.")
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help=LABELLED)
 @table_option
 @with_session
-def log(session: Session, *, destination: Destination, limit: int, key: str | None) -> None:
+def log(
+    session: Session,
+    *,
+    destination: Destination,
+    limit: int,
+    key: str | None,
+    labels: tuple[str, ...],
+) -> None:
     """Show the job history of a table, by the time of each job's effect.
 
     The newest is last; behind it are the jobs that have not ended. Times are UTC. KIND is append,
     overwrite or undo. REPLACED are the earlier files that the job has removed, GONE those of its
     own that no longer exist: a later job has replaced them, or someone deleted them. The lines
     below a job's row have the rest. "who" is the writer as it names itself: its application, user
-    and host, and its Airflow run. "undoes" is the job that an undo has undone, "undone by" the undo
-    that reverted this job: the first digits of their ids. "key" has those of the idempotency key's
-    SHA-256. Needs S3 alone; with a table it also has the aborted and rolled back jobs of which S3
-    has nothing any more: the jar deletes the documents of those. A job whose documents can't be
-    read says so under "problem"; STATE is empty if it is not known. Run `s3commit show JOB` for all
-    about one.
+    and host, and its Airflow run; "note" and "labels" are its keywords. "undoes" is the job that an
+    undo has undone, "undone by" the undo that reverted this job: the first digits of their ids.
+    "key" has those of the idempotency key's SHA-256. Needs S3 alone; with a table it also has the
+    aborted and rolled back jobs of which S3 has nothing any more: the jar deletes the documents of
+    those. A job whose documents can't be read says so under "problem"; STATE is empty if it is not
+    known. Run `s3commit show JOB` for all about one.
     """
     listed = visible_at(session, destination, MOST_LISTED)
-    document = log_document(session, destination, listed, limit=limit, key=key)
+    document = log_document(session, destination, listed, limit=limit, key=key, labels=labels)
     brief = document if session.out.json else {"jobs": [*map(_brief, document["jobs"])]}
     session.out.table(brief, "jobs", _COLUMNS, _BELOW)
     if not document["jobs"]:
-        keyed = "" if key is None else f" with the idempotency key {key!r}"
-        session.out.note(f"no jobs at {destination.uri}{keyed}")
+        keyed = [] if key is None else [f"the idempotency key {key!r}"]
+        wanted = " and ".join(keyed + [f"the label {one!r}" for one in labels])
+        session.out.note(f"no jobs at {destination.uri}{wanted and ' with '}{wanted}")
     if not document["complete"]:
         session.out.note("there are older ones: raise --limit")
     if listed is None:
@@ -83,6 +93,7 @@ def log_document(
     *,
     limit: int,
     key: str | None = None,
+    labels: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The last jobs, the last one last; ``listed`` is what `visible_at` has found."""
     wanted = None if key is None else key_digest(key)
@@ -94,7 +105,8 @@ def log_document(
     while len(jobs) < limit and (some := list(islice(rest, limit))):
         documents = [one for one in session.parallel(read, some) if one]
         seen += documents
-        jobs += [one for one in documents if wanted in {None, one["idempotencyKey"]}]
+        keyed = [one for one in documents if wanted in {None, one["idempotencyKey"]}]
+        jobs += [one for one in keyed if {*labels} <= {*(one["labels"] or ())}]
     for each in (seen, jobs):
         each.sort(key=lambda job: (job["endedAt"] or "9", job["startedAt"]))
     more = len(jobs) > limit or next(rest, None) is not None
@@ -104,7 +116,8 @@ def log_document(
 
 
 def _brief(job: dict[str, Any]) -> dict[str, Any]:
-    """The row with the beginnings of other jobs' ids."""
+    """The row with the beginnings of other jobs' ids, and not all of a long note."""
+    job = job | {"note": shortened(job["note"] or "", LONGEST_WHO)}
     return job | {name: (job[name] or "")[:KEY_DIGITS] for name in ("undoes", "undoneBy")}
 
 
@@ -201,6 +214,7 @@ def _document(
         "key": key and key[:KEY_DIGITS],
         "who": who and fields(who, *Who.__slots__),
         "by": who and by_of(who),
+        **fields(keyed, "note", "labels"),
         "error": failure and fields(failure, "code", "message"),
         "why": failure and short(f"{failure.code}: {failure.message}"),
         "problems": [*map(short, job.problems.values())],

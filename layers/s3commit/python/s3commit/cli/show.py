@@ -131,6 +131,7 @@ def job_document(
         "client": spec.client if spec else None,
         "who": spec.who and fields(spec.who, *Who.__slots__) if spec else None,
         "requestedBy": record.requested_by or None if record else None,
+        **fields(spec or record or job.header, "note", "labels"),
         **fields(spec or record, "conflict", "scope", "partition_by", "idempotency_key"),
         "undoes": (spec.undoes if spec else record.undoes if record else "") or None,
         # The ledger does not keep them: _job.json alone says.

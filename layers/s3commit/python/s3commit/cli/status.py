@@ -162,7 +162,7 @@ def _document(
     seconds = int(now - epoch_of(record.waits.since)) if record.waits and waits_for else None
     is_taken = ALREADY_COMMITTED if record.ref in taken else None
     return {
-        **fields(record, "job_id", "state", "created_at", "updated_at"),
+        **fields(record, "job_id", "state", "created_at", "updated_at", "note", "labels"),
         "attention": silent or lost or failed is not None or record.ref in taken,
         "ageSeconds": int(now - epoch_of(record.updated_at)),
         "requestedSeconds": requested,

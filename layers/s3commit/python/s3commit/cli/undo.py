@@ -2,6 +2,7 @@
 
 import shlex
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import click
@@ -105,10 +106,13 @@ def _back_to(session: Session, directory: JobDirectory, *, dry_run: bool) -> Non
             raise way.refused
         if dry_run:
             return
-        done = take_back(
-            session.s3, way, session.environment, commit_timeout=DEFAULT_COMMIT_TIMEOUT
+        carry = partial(
+            carry_out,
+            session.s3,
+            environment=session.environment,
+            commit_timeout=DEFAULT_COMMIT_TIMEOUT,
         )
-        for one, result in done:
+        for one, result in take_back(session.s3, way, carry):
             undos[one]["undoId"] = result.job_id
             session.begun = "the undos that are done stay"
             out.note(f"undid job {one.job_id}: {result.job_id}")

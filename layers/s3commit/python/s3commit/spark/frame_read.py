@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from s3commit.core.formats.layout import JobDirectory, check_job_id, parse_destination
+from s3commit.core.formats.layout import JobDirectory, check_job_id
 from s3commit.core.model.errors import InvalidInputError, NotFoundError
-from s3commit.writer.options import bad, nothing_written, refused
+from s3commit.writer.options import bad, make_options, nothing_written, refused
 from s3commit.writer.strays import refusing_strays
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from s3commit.aws.clients import Boto3Session
+    from s3commit.writer.access import Access
 
 # Hadoop's errors for a scheme for which it has no class, or no name of one.
 _NO_FILE_SYSTEM: Final = re.compile("FileSystem not found|No FileSystem for scheme")
@@ -30,6 +33,7 @@ def read(
     schema: StructType | str | None = None,
     scheme: str = "s3a",
     options: Mapping[str, Any] | None = None,
+    boto3_session: Boto3Session | None = None,
 ) -> DataFrame:
     """Read the committed files at ``path``, as a DataFrame of Spark's own reader.
 
@@ -41,6 +45,7 @@ def read(
         schema: the rows' schema, where the files don't say it.
         scheme: the name of Spark's file system for S3, which has a configuration of its own.
         options: those of Spark's reader.
+        boto3_session: for the request for the job's list; Spark reads by its own configuration.
 
     Returns:
         The DataFrame. Spark reads it when it needs the rows.
@@ -59,7 +64,8 @@ def read(
             raise refused("the session comes first: read(spark, path)")
         if not isinstance(options, Mapping | None):
             raise bad("options", options, "a mapping, such as {'mergeSchema': True}")
-        destination = parse_destination(path)
+        asked = make_options(path, check_names=False, boto3_session=boto3_session)
+        destination = asked.destination
         where = None if job_id is None else JobDirectory(destination, check_job_id(job_id))
     given = {str(name): value for name, value in (options or {}).items()}
     bucket = destination.bucket
@@ -68,7 +74,7 @@ def read(
         reader = reader.schema(schema)
     paths = [_uri(scheme, bucket, destination.prefix)]
     if where is not None:
-        keys = _files_of(where)
+        keys = _files_of(where, asked.access)
         # Keys may have the characters of a pattern.
         reader = reader.option("__globPaths__", "false").option("basePath", paths[0])
         paths = [_uri(scheme, bucket, key) for key in keys]
@@ -113,14 +119,13 @@ def _uri(scheme: str, bucket: str, key: str) -> str:
     return f"{scheme}://{bucket}/{key}"
 
 
-def _files_of(directory: JobDirectory) -> list[str]:
+def _files_of(directory: JobDirectory, access: Access) -> list[str]:
     """The keys of the job's files, as its commit manifest lists them."""
     from s3commit.core.documents.commit_manifest import not_committed, stream_commit_manifest  # noqa: PLC0415
-    from s3commit.writer.connect import shared_store  # noqa: PLC0415
 
     where = directory.destination.uri
     try:
-        _, files = stream_commit_manifest(shared_store(None), directory)
+        _, files = stream_commit_manifest(access.store(None), directory)
         keys = [file.key for file in files]
     except NotFoundError as error:
         raise NotFoundError(not_committed(directory)) from error

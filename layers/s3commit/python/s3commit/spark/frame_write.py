@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from s3commit.aws.clients import Encryption
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.core.model.destination import Conflict, Destination
-from s3commit.core.model.errors import InvalidInputError, S3CommitError
+from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
 from s3commit.spark.progress import shown, tally_of
+from s3commit.writer.access import OWN
 from s3commit.writer.commit_result import CommitResult, check_versions
 from s3commit.writer.options import (
     Compression,
@@ -48,6 +49,8 @@ def write(
     partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     idempotency_key: str | None = None,
+    note: str | None = None,
+    labels: Mapping[str, str] | None = None,
     min_rows: int | None = None,
     max_rows: int | None = None,
     min_files: int | None = None,
@@ -59,6 +62,7 @@ def write(
     check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
+    boto3_session: Boto3Session | None = None,
     progress: bool | None = None,
     dry_run: bool = False,
 ) -> CommitResult:
@@ -75,6 +79,8 @@ def write(
             that the job writes; by default as the session says.
         idempotency_key: of the jobs with one key at one destination at most one is committed. No
             task runs if one was.
+        note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
+        labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
         min_rows: the least number of rows that the job must have to be committed.
         max_rows: the largest number of rows.
         min_files: the least number of files.
@@ -87,6 +93,8 @@ def write(
             (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
+        boto3_session: whose credentials and region count; by default the standard configuration's.
+            On Spark in the driver alone: tasks have the executors' own (docs/guide/spark.md).
         progress: show files and rows as tasks end, on standard error; by default in a terminal or a
             notebook alone (not with Spark Connect).
         dry_run: write nothing, only check. No task runs. `CommitResult.replaced` counts what an
@@ -126,6 +134,8 @@ def batch_writer(
     mode: Mode = "append",
     partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
+    note: str | None = None,
+    labels: Mapping[str, str] | None = None,
     min_rows: int | None = None,
     max_rows: int | None = None,
     min_files: int | None = None,
@@ -137,6 +147,7 @@ def batch_writer(
     check_schema: bool | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
+    boto3_session: Boto3Session | None = None,
     dry_run: bool = False,
 ) -> Callable[[DataFrame, int], None]:
     """A function for ``foreachBatch`` that writes each micro-batch exactly once.
@@ -154,6 +165,8 @@ def batch_writer(
         partition_by: the columns for the directories, a name or several.
         partition_overwrite_mode: ``static``, all of the destination, or ``dynamic``, the partitions
             that the job writes; by default as the session says.
+        note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
+        labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
         min_rows: the least number of rows that the job must have to be committed.
         max_rows: the largest number of rows.
         min_files: the least number of files.
@@ -166,6 +179,8 @@ def batch_writer(
             (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the session's, else the bucket's.
+        boto3_session: whose credentials and region count; by default the standard configuration's.
+            On Spark in the driver alone: tasks have the executors' own (docs/guide/spark.md).
         dry_run: write nothing, only check. The first batch ends the query by an `S3CommitError`
             (``DRY_RUN``). Otherwise Spark would record it as written.
 
@@ -243,7 +258,13 @@ def _write(
     if result is None:  # otherwise no task has to run
         with begun as job:  # aborts the job in an error
             with shown(tally):
-                messages = run(df, SparkJob(job, options, schema, tally, keeps_schema))
+                for_tasks = replace(options, access=OWN)
+                try:
+                    messages = run(df, SparkJob(job, for_tasks, schema, tally, keeps_schema))
+                except AccessError as error:
+                    if options.access.session:
+                        error.add_note("boto3_session is the driver's: a task has the executor's")
+                    raise
             rows = sum(count for _, count in messages)
             result = commit(job, [attempt for attempt, _ in messages], rows)
     _refresh_cached(df, options.destination)

@@ -1,38 +1,12 @@
-"""The connections of a process to S3, and the look for a pipeline behind the bucket.
+"""The look for a pipeline behind the bucket.
 
-One client, made when first needed, serves all tasks of a process. The look comes before a job
-writes gigabytes that no pipeline would commit.
+It comes before a job writes gigabytes that no pipeline would commit.
 """
 
-import functools
-import os
-
-from s3commit.aws.clients import Encryption, S3Client, make_client
+from s3commit.aws.clients import S3Client
 from s3commit.aws.notifications import REQUEST_SUFFIX, configured, unheard
-from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import AccessError, NotFoundError
-
-
-@functools.cache
-def shared_client() -> S3Client:
-    """The process's client by the standard AWS configuration; to make one takes 0.25 s."""
-    return make_client()
-
-
-def shared_store(encryption: Encryption | None) -> S3ObjectStore:
-    """The store of the process's client, for objects that are encrypted as given."""
-    return _store(shared_client(), encryption)
-
-
-@functools.cache
-def _store(client: S3Client, encryption: Encryption | None) -> S3ObjectStore:
-    """One for all tasks: it notes how requests are sent, and has connections."""
-    return S3ObjectStore(client, encryption=encryption)
-
-
-for _cached in (shared_client, _store):  # a forked process must not share connections
-    os.register_at_fork(after_in_child=_cached.cache_clear)
 
 
 def check_pipeline(client: S3Client, destination: Destination) -> None:

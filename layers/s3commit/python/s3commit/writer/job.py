@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from s3commit.aws.clients import Encryption
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.core.documents.job_json import JOB_JSON, JobSpec
 from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, refuse_two_attempts
 from s3commit.core.documents.result_json import JobResult
@@ -17,8 +17,8 @@ from s3commit.core.formats.strict_json import digest
 from s3commit.core.jobs.idempotency import hinted_job
 from s3commit.core.model.errors import InvalidInputError, S3CommitError, TransientError
 from s3commit.core.ports.objects import WriterStore
+from s3commit.writer.access import OWN, Access
 from s3commit.writer.commit_result import CommitResult, result_at
-from s3commit.writer.connect import shared_store
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
 from s3commit.writer.requests import (
     AbortAnswer,
@@ -41,8 +41,8 @@ class Job:
     As a ``with`` block it is aborted in an exception (which changes nothing after the request),
     and, with a line on standard error, if the block ends before `commit` or `abort` was called.
 
-    It can be pickled. Other processes make their tasks of it, connect by the standard AWS
-    configuration, and send back what `Task.finish` returns.
+    It can be pickled, without credentials. Other processes make their tasks of it, connect by the
+    standard AWS configuration, and send back what `Task.finish` returns.
     """
 
     _spec: JobSpec
@@ -54,6 +54,7 @@ class Job:
     _asked: bool = field(default=False, repr=False, compare=False)
     _tasks: list[Task] = field(default_factory=list, repr=False, compare=False)  # of this process
     _check_names: bool = True
+    _access: Access = field(default=OWN, repr=False, compare=False)
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT
     """Seconds that `commit` waits for the outcome."""
 
@@ -68,7 +69,12 @@ class Job:
         return JobDirectory(self._spec.destination, self._spec.job_id)
 
     def task(
-        self, task_id: str, attempt_id: str | None = None, *, task_count: int | None = None
+        self,
+        task_id: str,
+        attempt_id: str | None = None,
+        *,
+        task_count: int | None = None,
+        boto3_session: Boto3Session | None = None,
     ) -> Task:
         """One try at a task; no request.
 
@@ -77,22 +83,25 @@ class Job:
             attempt_id: unique to the try; a new UUID by default.
             task_count: how many tasks of the job write files, if that is known: then a
                 commit in the place of a program that died misses those without a manifest.
+            boto3_session: whose credentials count; by default the job's, elsewhere the process's.
 
         Returns:
             The `Task`, which writes files.
 
         Raises:
-            InvalidInputError: an id is not one (``BAD_ID``).
+            InvalidInputError: an id is not one (``BAD_ID``), or the session (``BAD_OPTION``).
         """
+        given = boto3_session is not None
         task = Task(
             self.directory,
             task_id,
             self._environment.new_id() if attempt_id is None else attempt_id,
-            self._connected(),
+            None if given else self._connected(),
             settings=self._settings,
             encryption=self._encryption,
             task_count=task_count,
             check_names=self._check_names,
+            access=self._access.elsewhere(boto3_session) if given else self._access,
         )
         self._tasks.append(task)
         return task
@@ -180,11 +189,11 @@ class Job:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_store": None, "_tasks": []}
+        return {**vars(self), "_store": None, "_tasks": [], "_access": self._access.elsewhere()}
 
     def _connected(self) -> WriterStore:
         if self._store is None or self._process != os.getpid():  # a fork shares no connection
-            self._store, self._process = shared_store(self._encryption), os.getpid()
+            self._store, self._process = self._access.store(self._encryption), os.getpid()
         return self._store
 
 

@@ -7,13 +7,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar, get_args
 
-from s3commit.aws.clients import Encryption
-from s3commit.core.documents.job_json import MAX_COLUMN_NAME, MAX_KEY_CHARACTERS, Conditions
+from s3commit.aws.clients import Boto3Session, Encryption
+from s3commit.core.documents.job_json import (
+    LABEL,
+    MAX_COLUMN_NAME,
+    MAX_KEY_CHARACTERS,
+    MAX_LABELS,
+    MAX_NOTE,
+    NOTE,
+    Conditions,
+)
 from s3commit.core.formats.layout import hides_files, parse_destination
 from s3commit.core.formats.skipped_names import is_pattern, is_skipped
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.limits import MAX_WAIT_SECONDS
+from s3commit.writer.access import OWN, Access
 from s3commit.writer.transfer import UploadSettings
 
 # Seconds: as long as a job may wait for its locks, and what it then takes at most.
@@ -64,6 +73,9 @@ class Options:
     check_schema: bool = True
     uploads: UploadSettings = field(default_factory=UploadSettings)
     encryption: Encryption | None = None
+    note: str = ""
+    labels: tuple[str, ...] = ()
+    access: Access = field(default=OWN, repr=False, compare=False)
 
     @property
     def files_stay(self) -> bool:
@@ -99,6 +111,7 @@ def make_options(
     partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: str | None = None,
     compression: str | None = None,
+    boto3_session: Boto3Session | None = None,
     **others: Any,
 ) -> Options:
     """The options of one write to ``path``; None is a keyword that is not given.
@@ -121,6 +134,7 @@ def make_options(
     counts = {name: others.pop(name, None) for name in COUNTS}
     destination, conditions = parse_destination(path), Conditions(**counts)
     columns = _names(columns)
+    labels = tuple(map("=".join, others.pop("labels", {}).items()))
     _check_names(destination, columns, for_all=others.get("check_names", True))
     return Options(
         destination=destination,
@@ -129,6 +143,8 @@ def make_options(
         partition_by=columns,
         conditions=conditions,
         compression=None if codec is None else meaning("compression", codec, COMPRESSIONS),
+        labels=labels,
+        access=OWN if boto3_session is None else Access(boto3_session),
         **others,
     )
 
@@ -210,6 +226,13 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and 1 <= len(value) <= MAX_COLUMN_NAME
 
 
+def _are_labels(value: object) -> bool:
+    if not isinstance(value, Mapping) or len(value) > MAX_LABELS:
+        return False
+    texts = all(isinstance(one, str) for pair in value.items() for one in pair)
+    return texts and all("=" not in one and LABEL.fullmatch(f"{one}={value[one]}") for one in value)
+
+
 def _is_sound(encryption: object) -> bool:
     if not isinstance(encryption, Encryption) or encryption.algorithm not in ALGORITHMS:
         return False
@@ -224,6 +247,15 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
         lambda value: isinstance(value, Sequence) and all(map(_is_name, _names(value))),
     ),
     "idempotency_key": ("a text", lambda value: isinstance(value, str)),
+    "note": (
+        f"a text of at most {MAX_NOTE} characters, none of them a control character",
+        lambda value: isinstance(value, str) and NOTE.fullmatch(value) is not None,
+    ),
+    "labels": (
+        f"at most {MAX_LABELS} names (1 to 64 of A-Z a-z 0-9 _ . : / -), each with a text of at"
+        " most 256 characters, none of them a control character",
+        _are_labels,
+    ),
     "commit_timeout": (
         "seconds, more than 0",
         lambda value: type(value) in {int, float} and 0 < value < math.inf,
@@ -247,7 +279,9 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
 }
 
 
-KEYWORDS: Final = frozenset({"mode", "partition_overwrite_mode", "compression", *_KINDS})
+KEYWORDS: Final = frozenset(
+    {"mode", "partition_overwrite_mode", "compression", "boto3_session", *_KINDS}
+)
 
 
 # Of Airflow and dbt, of a shell, of Python: what was to be filled in.

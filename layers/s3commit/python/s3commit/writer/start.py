@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from s3commit.aws.clients import Encryption, make_client
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.job_json import JOB_JSON, MAX_JOB_BYTES, JobSpec, Who, decode_job
 from s3commit.core.formats.layout import JobDirectory, check_job_id
@@ -43,6 +43,8 @@ def open_job(
     partition_by: str | Sequence[str] | None = None,
     partition_overwrite_mode: OverwriteMode | None = None,
     idempotency_key: str | None = None,
+    note: str | None = None,
+    labels: Mapping[str, str] | None = None,
     min_rows: int | None = None,
     max_rows: int | None = None,
     min_files: int | None = None,
@@ -51,6 +53,7 @@ def open_job(
     commit_timeout: float | None = None,
     uploads: UploadSettings | None = None,
     encryption: Encryption | None = None,
+    boto3_session: Boto3Session | None = None,
 ) -> Job:
     """Start a job: a few requests, before anything is written.
 
@@ -63,6 +66,8 @@ def open_job(
         partition_overwrite_mode: ``static``, all of the destination, or ``dynamic``, the partitions
             that the job writes; by default ``static``.
         idempotency_key: of the jobs with one key at one destination at most one is committed.
+        note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
+        labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
         min_rows: the least number of rows that the job must have to be committed. Give each file's
             to `Task.open`.
         max_rows: the largest number of rows.
@@ -72,6 +77,7 @@ def open_job(
         check_names: False allows names that some readers skip (docs/guide/refused_writes.md).
         uploads: sizes of parts and threads of each task.
         encryption: of the objects; by default the bucket's.
+        boto3_session: whose credentials and region count; by default the standard configuration's.
 
     Returns:
         The `Job`, whose tasks write the files.
@@ -126,9 +132,11 @@ def start_job(
         # The digest: no reader of a job's documents learns the next keys of a stream.
         idempotency_key=None if key is None else key_digest(key),
         conditions=options.conditions,
+        note=options.note,
+        labels=options.labels,
     )
     if store is None:
-        s3 = make_client()
+        s3 = options.access.make_client()
         store = found = S3ObjectStore(s3, encryption=options.encryption)
         compares = options.check_partitions and bool(spec.partition_by)
         side_by_side(
@@ -146,6 +154,7 @@ def start_job(
         store,
         commit_timeout=options.commit_timeout,
         _check_names=options.check_names,
+        _access=options.access,
     )
 
 

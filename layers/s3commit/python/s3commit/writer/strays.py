@@ -16,11 +16,11 @@ _MEANT: Final = {
     **dict.fromkeys(("root_path", "base_dir", "file", "destination"), "path"),
     "codec": "compression",
 }
-_AWS: Final = "the standard AWS configuration (environment, profile, role) says how to connect"
+_AWS: Final = "boto3_session, or the standard AWS configuration, says how to connect"
 _OPTIONS: Final = "each option is a keyword"
 _SCHEMA: Final = "files have the columns of the rows"
 _LEFT_OUT: Final = {
-    **dict.fromkeys(("storage_options", "filesystem", "boto3_session"), _AWS),
+    **dict.fromkeys(("storage_options", "filesystem"), _AWS),
     **dict.fromkeys(("format", "engine"), "tables are written as Parquet"),
     **dict.fromkeys(("schema", "merge_schema", "schema_mode"), _SCHEMA),
     **dict.fromkeys(("write options", "batch_writer options", "write_table options"), _OPTIONS),

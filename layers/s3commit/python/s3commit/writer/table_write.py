@@ -19,7 +19,7 @@ from s3commit.core.model.errors import AccessError, JobFailedError
 from s3commit.core.model.locks import key_digest
 from s3commit.core.ports.objects import ListedObject
 from s3commit.writer.commit_result import CommitResult, result_at
-from s3commit.writer.connect import check_pipeline, shared_client, shared_store
+from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job
 from s3commit.writer.options import NOT_EMPTY, WAY_OUT, Options
 from s3commit.writer.place import check_place, refuse_files, side_by_side
@@ -31,7 +31,8 @@ from s3commit.writer.target import DEFAULT_CONTENT_TYPE
 def earlier_result(options: Options) -> CommitResult | None:
     """That of the job that surely has the key's data, by the pipeline's hint: else that judges."""
     key = options.idempotency_key
-    earlier = key and hinted_job(shared_store(None), options.destination, key_digest(key))
+    store = options.access.store(None)
+    earlier = key and hinted_job(store, options.destination, key_digest(key))
     if not earlier:
         return None
     say(
@@ -51,7 +52,7 @@ def look(options: Options, check_schema: CheckSchema, *more: Callable[[], object
 
     ``options`` have the scope.
     """
-    store, place = shared_store(options.encryption), options.destination
+    store, place = options.access.store(options.encryption), options.destination
 
     def look_at_place() -> None:
         newest = check_place(store, options)
@@ -61,7 +62,7 @@ def look(options: Options, check_schema: CheckSchema, *more: Callable[[], object
             check_schema(store, place, newest)
 
     side_by_side(
-        partial(check_pipeline, shared_client(), place),
+        partial(check_pipeline, options.access.client(), place),
         look_at_place,
         partial(refuse_files, store, options),
         *more,
@@ -70,7 +71,7 @@ def look(options: Options, check_schema: CheckSchema, *more: Callable[[], object
 
 def look_only(options: Options, check_schema: CheckSchema) -> CommitResult:
     """A dry run: as `look`, and refuse who has no right to write. Writes nothing."""
-    store, place = shared_store(options.encryption), options.destination
+    store, place = options.access.store(options.encryption), options.destination
     look(options, check_schema, partial(_check_rights, store, place))
     if (earlier := earlier_result(options)) is not None:
         return replace(earlier, dry_run=True)
@@ -90,7 +91,8 @@ def look_only(options: Options, check_schema: CheckSchema) -> CommitResult:
 def begin(options: Options, check_schema: CheckSchema, client: str, who: Who | None = None) -> Job:
     """`look`, and start the job."""
     look(options, check_schema)
-    job = start_job(options, client=client, who=who, store=shared_store(options.encryption))
+    store = options.access.store(options.encryption)
+    job = start_job(options, client=client, who=who, store=store)
     say(f"job {job.job_id} begins; see: s3commit show --follow {job.directory.typed}")
     return job
 

@@ -16,8 +16,8 @@ from s3commit.core.formats.layout import JobDirectory, check_id
 from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.ports.objects import WriterStore
+from s3commit.writer.access import OWN, Access
 from s3commit.writer.conditional_put import put_own
-from s3commit.writer.connect import shared_store
 from s3commit.writer.stream import PendingUpload
 from s3commit.writer.target import DEFAULT_CONTENT_TYPE, Target, file_key
 from s3commit.writer.transfer import Transfer, UploadSettings
@@ -57,6 +57,7 @@ class Task:
         encryption: Encryption | None = None,
         task_count: int | None = None,
         check_names: bool = True,
+        access: Access = OWN,
     ) -> None:
         self.directory = directory
         self.task_id = check_id(task_id, "task id")
@@ -64,6 +65,7 @@ class Task:
         self._encryption = encryption
         self._task_count = task_count
         self._check_names = check_names
+        self._access = access
         self._transfer = Transfer(settings)
         self._given_store = store
         self._streams: dict[str, PendingUpload | None] = {}
@@ -238,13 +240,15 @@ class Task:
             encryption=self._encryption,
             task_count=self._task_count,
             check_names=self._check_names,
+            access=self._access.elsewhere(),
         )
         return again, (self.directory, self.task_id, self.attempt_id, None)
 
     @property
     def _store(self) -> WriterStore:
         if self._given_store is None or self._process != os.getpid():  # a fork shares none
-            self._given_store, self._process = shared_store(self._encryption), os.getpid()
+            self._given_store = self._access.store(self._encryption)
+            self._process = os.getpid()
         return self._given_store
 
     def _whole_streams(self) -> list[PendingUpload]:

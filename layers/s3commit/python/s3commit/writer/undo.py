@@ -7,10 +7,11 @@ process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
 
-from s3commit.aws.clients import Encryption, make_client
+from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.commit_manifest import CommittedFile
@@ -30,7 +31,13 @@ from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job, committed
-from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT, make_options, nothing_written
+from s3commit.writer.options import (
+    DEFAULT_COMMIT_TIMEOUT,
+    Options,
+    keywords_of,
+    make_options,
+    nothing_written,
+)
 from s3commit.writer.start import DEFAULT_CLIENT, put_job
 from s3commit.writer.strays import refusing_strays
 from s3commit.writer.system import Environment
@@ -51,8 +58,11 @@ def undo(
     *,
     leave_removed: bool = False,
     dry_run: bool = False,
+    note: str | None = None,
+    labels: Mapping[str, str] | None = None,
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
     encryption: Encryption | None = None,
+    boto3_session: Boto3Session | None = None,
 ) -> CommitResult:
     """Undo a committed job of a table: all of it, or nothing.
 
@@ -65,8 +75,11 @@ def undo(
         job_id: the job to undo, as `CommitResult.job_id` has it.
         leave_removed: bring back nothing of what the job replaced.
         dry_run: write nothing, only check. An undo that would be refused raises.
+        note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
+        labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
         commit_timeout: seconds to wait for the outcome; by default 75 minutes.
         encryption: of the objects; by default the bucket's.
+        boto3_session: whose credentials and region count; by default the standard configuration's.
 
     Returns:
         The result of the undo, a job of its own: ``files`` came back, ``replaced`` were removed;
@@ -81,12 +94,13 @@ def undo(
         >>> s3commit.undo("s3://lake/wrong/", wrong.job_id).replaced
         1
     """
+    keywords = keywords_of(locals())
     with nothing_written():
-        ports, directory = _connect(path, job_id, commit_timeout, encryption)
+        ports, directory, options = _connect(path, job_id, keywords)
         planned = plan_undo(ports, directory, leave_removed=leave_removed)
     if dry_run:
         return _would(planned)
-    done = carry_out(ports, planned, Environment(), commit_timeout=commit_timeout)
+    done = _carrying_out(ports, options)(planned)
     return committed(JobDirectory(directory.destination, done.job_id), done)
 
 
@@ -96,8 +110,11 @@ def undo_back_to(
     job_id: str,
     *,
     dry_run: bool = False,
+    note: str | None = None,
+    labels: Mapping[str, str] | None = None,
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
     encryption: Encryption | None = None,
+    boto3_session: Boto3Session | None = None,
 ) -> dict[str, CommitResult]:
     """Undo what came after a job of a table, so that it holds what it held right after that job.
 
@@ -108,8 +125,11 @@ def undo_back_to(
         path: the directory, ``s3://bucket/prefix/``.
         job_id: the job to undo, as `CommitResult.job_id` has it; here the one that stays.
         dry_run: write nothing, only check. A plan that would be refused raises.
+        note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
+        labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
         commit_timeout: seconds to wait for the outcome; by default 75 minutes. Of each undo.
         encryption: of the objects; by default the bucket's.
+        boto3_session: whose credentials and region count; by default the standard configuration's.
 
     Returns:
         The result of each undo, in their order, by the id of the job that it has undone.
@@ -125,31 +145,40 @@ def undo_back_to(
         >>> [*s3commit.undo_back_to("s3://lake/back/", wrong.job_id)]
         []
     """
+    keywords = keywords_of(locals())
     with nothing_written():
-        ports, directory = _connect(path, job_id, commit_timeout, encryption)
+        ports, directory, options = _connect(path, job_id, keywords)
         way = plan_way_back(ports, directory, Environment().now())
         if way.refused:
             raise way.refused
     if dry_run:
         return {one.directory.job_id: _would(planned) for one, planned in way.undos}
-    done = take_back(ports, way, Environment(), commit_timeout=commit_timeout)
     return {
         job.job_id: committed(JobDirectory(job.destination, result.job_id), result)
-        for job, result in done
+        for job, result in take_back(ports, way, _carrying_out(ports, options))
     }
 
 
 def _connect(
-    path: str, job_id: str, commit_timeout: float, encryption: Encryption | None
-) -> tuple[S3Ports, JobDirectory]:
-    options = make_options(
-        path, commit_timeout=commit_timeout, encryption=encryption, check_names=False
-    )
+    path: str, job_id: str, keywords: Mapping[str, Any]
+) -> tuple[S3Ports, JobDirectory, Options]:
+    options = make_options(path, check_names=False, **keywords)
     directory = JobDirectory(options.destination, check_job_id(job_id))
-    client = make_client(connections=WORKERS)
+    client = options.access.make_client(connections=WORKERS)
     check_pipeline(client, directory.destination)
-    store = S3ObjectStore(client, encryption=encryption)
-    return S3Ports(store, parallel=ThreadMap(WORKERS)), directory
+    store = S3ObjectStore(client, encryption=keywords["encryption"])
+    return S3Ports(store, parallel=ThreadMap(WORKERS)), directory, options
+
+
+def _carrying_out(ports: S3Ports, options: Options) -> Callable[[PlannedUndo], JobResult]:
+    return partial(
+        carry_out,
+        ports,
+        environment=Environment(),
+        commit_timeout=options.commit_timeout,
+        note=options.note,
+        labels=options.labels,
+    )
 
 
 def _would(planned: PlannedUndo) -> CommitResult:
@@ -161,7 +190,7 @@ def _would(planned: PlannedUndo) -> CommitResult:
 
 
 def take_back(
-    ports: S3Ports, way: WayBack, environment: Environment, *, commit_timeout: float
+    ports: S3Ports, way: WayBack, carry: Callable[[PlannedUndo], JobResult]
 ) -> Iterator[tuple[JobDirectory, JobResult]]:
     """Undo as planned, each job with the result of its undo. Raises as `undo_back_to`.
 
@@ -176,8 +205,7 @@ def take_back(
             if job is None:
                 return
             try:
-                planned = plan_undo(ports, job, leave_removed=False)
-                result = carry_out(ports, planned, environment, commit_timeout=commit_timeout)
+                result = carry(plan_undo(ports, job, leave_removed=False))
             except (JobRefusedError, JobFailedError) as error:
                 if error.code != "NOTHING_TO_UNDO":
                     raise
@@ -190,7 +218,13 @@ def take_back(
 
 
 def carry_out(
-    ports: S3Ports, planned: PlannedUndo, environment: Environment, *, commit_timeout: float
+    ports: S3Ports,
+    planned: PlannedUndo,
+    environment: Environment,
+    *,
+    commit_timeout: float,
+    note: str = "",
+    labels: tuple[str, ...] = (),
 ) -> JobResult:
     """Undo as planned, and wait for the outcome. Raises as `undo`."""
     place = planned.directory.destination
@@ -204,6 +238,8 @@ def carry_out(
         idempotency_key=planned.key,
         undoes=planned.directory.job_id,
         leave_removed=planned.leaves_removed,
+        note=note,
+        labels=labels,
     )
     put_job(ports.store, spec)
     with Job(spec, _environment=environment, _store=ports.store) as job:

@@ -21,7 +21,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.parallel import in_order
 
-FILTERS = ("table", "state", "who", "key", "since", "before", "sort")
+FILTERS = ("table", "state", "who", "note", "key", "since", "before", "sort")
 # The columns by which the list can be sorted, and the members that they show.
 SORTED = {
     **{"state": "state", "age": "ageSeconds", "table": "destination", "what": "kind"},
@@ -84,7 +84,7 @@ class JobsView:
         session, table = self._session, self._session.table()
         ledger, now = session.ledger(table), session.clock.now()
         before, since = (filters[name].replace(" ", "T") for name in ("before", "since"))
-        only = {"since": since, "key": filters["key"]}
+        only = {"since": since, "key": filters["key"], "note": filters["note"]}
 
         def latest(state: JobState) -> tuple[list[JobRecord], str]:
             return jobs_at(ledger, state, before or now, place, PAGE, latest_first=True, **only)

@@ -9,7 +9,7 @@ from io import BytesIO
 from itertools import chain
 from typing import Annotated, Final
 
-from s3commit.core.documents.job_json import MAX_JOB_BYTES, Columns
+from s3commit.core.documents.job_json import MAX_JOB_BYTES, Columns, Labels, Note
 from s3commit.core.documents.pages import NDJSON
 from s3commit.core.documents.pendingset import (
     MAX_OBJECT_BYTES,
@@ -62,6 +62,8 @@ class CommitHeader:
     replaced: Annotated[ReplacedFacts | None, SPARSE] = None
     scope: Annotated[Scope, SPARSE] = Scope.DIRECTORY
     undoes: Annotated[JobId, SPARSE] = ""
+    note: Note = ""
+    labels: Labels = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,8 @@ def header_of(record: JobRecord) -> CommitHeader:
         replaced=record.replaced,
         scope=record.scope,
         undoes=record.undoes,
+        note=record.note,
+        labels=record.labels,
     )
 
 

@@ -1,5 +1,6 @@
 """``_job.json``: the client's description of its job (docs/protocol.md)."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final
@@ -28,6 +29,14 @@ Columns = Annotated[tuple[Column, ...], Several(MAX_COLUMNS)]
 Key = Annotated[str, Text(MAX_KEY_CHARACTERS, least=1)]
 MAX_WHO: Final = 256  # characters of each text that says who writes
 WhoText = Annotated[str, Text(MAX_WHO), SPARSE]
+MAX_NOTE: Final = 500  # characters
+MAX_LABELS: Final = 10
+# The jar has the same limits (``Limits.java``). No control character, and no half of a character.
+_PLAIN = r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]"
+NOTE: Final = re.compile(f"{_PLAIN}{{0,{MAX_NOTE}}}")
+LABEL: Final = re.compile(f"[A-Za-z0-9_.:/-]{{1,64}}={_PLAIN}{{0,256}}")
+Note = Annotated[str, Text(pattern=NOTE), SPARSE]
+Labels = Annotated[tuple[Annotated[str, Text(pattern=LABEL)], ...], Several(MAX_LABELS), SPARSE]
 _COUNTS = {"minRows": "min_rows", "maxRows": "max_rows", "minFiles": "min_files"}
 
 
@@ -113,6 +122,7 @@ class Who:
 class JobSpec:
     """``_job.json``: the client's document of job setup. Times are RFC 3339, UTC.
 
+    ``note`` and ``labels`` (``name=value``) are for people: no rule reads them, nor do keys.
     ``undoes`` is the id of the job at the same destination that this one undoes; empty: none. With
     ``leave_removed`` it brings back nothing of what that one had replaced. ``sha256`` is the digest
     of the document that was read, ``put_at`` when S3 has got it: neither is part of it.
@@ -128,6 +138,8 @@ class JobSpec:
     client: Annotated[str, Text(MAX_TEXT)] = ""
     conditions: Conditions = field(default_factory=Conditions)
     who: Annotated[Who | None, SPARSE] = None
+    note: Note = ""
+    labels: Labels = ()
     undoes: Annotated[JobId, SPARSE] = ""
     leave_removed: Annotated[bool, SPARSE] = False
     sha256: str = field(default="", compare=False)
@@ -166,6 +178,8 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
         raise InvalidInputError("leaveRemoved is of a job that undoes another", code="BAD_FIELD")
     if len(set(spec.partition_by)) != len(spec.partition_by):
         raise InvalidInputError("partitionBy has a column twice", code="BAD_FIELD")
+    if len({label.partition("=")[0] for label in spec.labels}) != len(spec.labels):
+        raise InvalidInputError("labels has a name twice", code="BAD_FIELD")
     if (spec.job_id, spec.destination) != (directory.job_id, directory.destination):
         raise InvalidInputError(
             f"_job.json of {spec.job_id!r} at {spec.destination.uri} is in {directory.prefix}",

@@ -4,6 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from s3commit.core.documents.job_json import Labels, Note
 from s3commit.core.formats.codec import VERSION, Codec
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
@@ -32,6 +33,8 @@ class JobResult:
     finished_at: str
     execution: str = ""
     replaced: int = 0
+    note: Note = ""
+    labels: Labels = ()
 
     @property
     def already_committed(self) -> bool:
@@ -107,6 +110,8 @@ def result_of(record: JobRecord, now: str) -> JobResult:
         finished_at=record.finished_at or now,
         execution=record.execution,
         replaced=replaced.files if replaced else 0,
+        note=record.note,
+        labels=record.labels,
     )
 
 

@@ -146,12 +146,12 @@ class Codec(Generic[R]):
         found: dict[str, Any] = {} if self.version is None else {"version": self.version}
         found |= self.constants
         found |= zip(plan.names, plan.values(record), strict=True)
-        for name, write in plan.converted:
-            if found[name] is not None:
-                found[name] = write(found[name])
         for name, default in plan.sparse:
             if found[name] == default:
                 del found[name]
+        for name, write in plan.converted:
+            if found.get(name) is not None:
+                found[name] = write(found[name])
         return found
 
     @cached_property

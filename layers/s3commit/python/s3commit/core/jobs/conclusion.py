@@ -12,7 +12,7 @@ def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
     """Write the result of a job that has ended; repeatable. The ticket has the event to send.
 
     The event is what docs/events.md describes. All of it is bounded where it comes in, to about
-    20 KB together; EventBridge takes 256 KB an entry:
+    60 KB together; EventBridge takes 256 KB an entry:
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevent-size.html
     """
     directory = ticket.directory
@@ -31,6 +31,8 @@ def conclude(ports: Ports, ticket: Ticket, record: JobRecord) -> Ticket:
         "replaced": result.replaced,
         "undoes": record.undoes or None,
         "key": record.idempotency_key,
+        "note": record.note or None,
+        "labels": list(record.labels),
         "openedAt": record.opened_at or None,
         "requestedAt": record.requested_at or None,
         "requestedBy": record.requested_by or None,

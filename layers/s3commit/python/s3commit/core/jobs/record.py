@@ -25,6 +25,8 @@ def new_record(spec: JobSpec, directory: JobDirectory, now: str) -> JobRecord:
         job_sha256=spec.sha256,
         opened_at=spec.put_at,
         undoes=spec.undoes,
+        note=spec.note,
+        labels=spec.labels,
     )
 
 

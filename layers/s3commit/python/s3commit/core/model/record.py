@@ -115,8 +115,8 @@ class JobRecord:
     could be read, None if none was noted. ``opened_at`` is when S3 got that ``_job.json``: no older
     object is the job's. ``requested_at`` is when S3 got the request to commit it; empty until the
     pipeline has read it; ``requested_by`` the principal that put it, by S3's event, if one led to
-    the execution. ``undoes`` is the id of the job that this one undoes. Times are RFC 3339,
-    UTC.
+    the execution. ``undoes`` is the id of the job that this one undoes; ``note`` and
+    ``labels`` are its client's words, for people. Times are RFC 3339, UTC.
     """
 
     job_id: str
@@ -143,6 +143,8 @@ class JobRecord:
     requested_at: str = ""
     requested_by: Annotated[str, SPARSE] = ""
     undoes: Annotated[str, SPARSE] = ""
+    note: Annotated[str, SPARSE] = ""
+    labels: Annotated[Texts, SPARSE] = ()
 
     @property
     def ref(self) -> str:

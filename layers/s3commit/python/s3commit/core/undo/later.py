@@ -89,7 +89,9 @@ def listed_around(ports: S3Ports, bucket: str, roots: Iterable[str]) -> Iterator
 def _short(commit: Commit) -> Commit:
     """Without what a header may have by the kilobyte."""
     at = commit.header.decided_at[:_MOMENT]
-    header = replace(commit.header, decided_at=at, partition_by=(), idempotency_key=None)
+    header = replace(
+        commit.header, decided_at=at, partition_by=(), idempotency_key=None, note="", labels=()
+    )
     return replace(commit, header=header)
 
 

@@ -37,6 +37,12 @@ final class Documents {
       conditions.put("minFiles", options.minFiles());
     }
     node.set("who", JSON.valueToTree(who));
+    if (!options.note().isEmpty()) {
+      node.put("note", options.note());
+    }
+    if (!options.labels().isEmpty()) {
+      node.set("labels", JSON.valueToTree(options.labels()));
+    }
     return bytes(node);
   }
 

@@ -21,6 +21,11 @@ final class Limits {
   static final int TEXT_CHARACTERS = 1024;
   static final int KEY_CHARACTERS = 1024;
   static final int WHO_CHARACTERS = 256;
+  static final int LABELS = 10;
+  // In both no control character, and no half of a character.
+  static final String NOTE = "[^\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udfff]{0,500}";
+  static final String LABEL =
+      "[A-Za-z0-9_.:/-]{1,64}=[^\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udfff]{0,256}";
   static final int ASK_AGAIN_SECONDS = 300; // without a result; then after twice the time
   static final int COMMIT_MINUTES = 75; // longer than a job waits for its destination
 

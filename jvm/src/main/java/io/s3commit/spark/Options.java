@@ -1,6 +1,7 @@
 package io.s3commit.spark;
 
 import java.io.Serializable;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -23,13 +24,17 @@ import org.apache.spark.unsafe.types.UTF8String;
  * @param checkPartitions whether the files that stay must have the same partition columns
  * @param checkSchema whether the newest of them must have the same types
  * @param timeoutSeconds how long the driver waits for the outcome
+ * @param note for people, "" if the write has none; no rule reads it, nor the next
+ * @param labels each as {@code name=value}
  */
 record Options(
     String idempotencyKey,
     int minFiles,
     boolean checkPartitions,
     boolean checkSchema,
-    long timeoutSeconds)
+    long timeoutSeconds,
+    String note,
+    List<String> labels)
     implements Serializable {
   private static final String KEY = "idempotencyKey";
   private static final String MIN_FILES = "conditions.minFiles";
@@ -38,7 +43,11 @@ record Options(
   private static final String TIMEOUT = "commitTimeout";
   private static final List<String> NAMES =
       List.of(KEY, MIN_FILES, CHECK_PARTITIONS, CHECK_SCHEMA, TIMEOUT);
-  private static final List<String> OTHER_SETTINGS = List.of(Setting.PREFIXES, Setting.OTHERWISE);
+  // Of a path's options their very names alone: another may be so named, or nearly, such as "quote".
+  private static final String NOTE = "note";
+  private static final String LABELS = "labels";
+  private static final List<String> OTHER_SETTINGS =
+      List.of(Setting.PREFIXES, Setting.OTHERWISE, NOTE, LABELS);
 
   private static final Pattern LIKE_OURS = Pattern.compile("idempot|condition|minfiles(?!ize)");
   private static final int TYPING_ERRORS = 2; // in a name that was meant to be one of ours
@@ -54,7 +63,8 @@ record Options(
     Map<String, String> all = new HashMap<>(settings);
     if (insert.table() == null) {
       for (Map.Entry<String, String> one : insert.options().entrySet()) {
-        String ours = oursOf(one.getKey());
+        String name = one.getKey().toLowerCase(Locale.ROOT);
+        String ours = name.equals(NOTE) || name.equals(LABELS) ? name : oursOf(one.getKey());
         if (ours != null) {
           all.put(ours, one.getValue());
         }
@@ -74,7 +84,30 @@ record Options(
         isTrue(all, CHECK_SCHEMA, "false"),
         number(
             all, TIMEOUT, Limits.COMMIT_MINUTES + "min", JavaUtils::timeStringAsSec, 1,
-            "a time such as 120s or 75min"));
+            "a time such as 120s or 75min"),
+        note(all.getOrDefault(NOTE, "")),
+        labels(all.getOrDefault(LABELS, "")));
+  }
+
+  private static String note(String value) throws CommitException {
+    if (!value.matches(Limits.NOTE)) {
+      throw bad(NOTE, value, "give a text that matches " + Limits.NOTE);
+    }
+    return value;
+  }
+
+  private static List<String> labels(String value) throws CommitException {
+    List<String> found =
+        Arrays.stream(value.split(",")).map(String::trim).filter(one -> !one.isEmpty()).toList();
+    if (found.size() > Limits.LABELS
+        || !found.stream().allMatch(one -> one.matches(Limits.LABEL))
+        || found.stream().map(one -> one.split("=")[0]).distinct().count() < found.size()) {
+      throw bad(
+          LABELS, value,
+          "give at most " + Limits.LABELS + " names with values, such as dag=sales,run=7, each"
+              + " matching " + Limits.LABEL);
+    }
+    return found;
   }
 
   private static boolean isTrue(Map<String, String> all, String name, String usual)

@@ -51,7 +51,7 @@ class AttemptTest {
   }
 
   private Attempt attempt() throws IOException {
-    Target target = new Target(TABLE, Job.Replaces.NOTHING, new Options(null, 0, true, false, 60), "");
+    Target target = new Target(TABLE, Job.Replaces.NOTHING, new Options(null, 0, true, false, 60, "", List.of()), "");
     Job job = new Job(UUID.randomUUID().toString(), target);
     return new Attempt(job, settings(), 7, "a", () -> disk.resolve("part" + parts++).toFile());
   }

@@ -52,18 +52,20 @@ class GoldenTest {
     String wide = "\ud83d\ude00".repeat(Limits.WHO_CHARACTERS + 1);
     Writer tooLong = new Writer("", wide, "\ud83d", "", "");
     Writer nobody = new Writer("", "", "", "", "");
-    is("append.json", Documents.job(job(Job.Replaces.NOTHING, new Options(null, 0, true, false, 60)), now, who));
+    Options noted =
+        new Options(null, 0, true, false, 60, "backfill, é \ud83d\ude00 7", List.of("dag=a=b", "a.b:c/d-_9="));
+    is("append.json", Documents.job(job(Job.Replaces.NOTHING, noted), now, who));
     is(
         "partitions.json",
-        Documents.job(job(Job.Replaces.PARTITIONS, new Options("day, é \"21\"", 3, true, false, 60)), now, tooLong));
+        Documents.job(job(Job.Replaces.PARTITIONS, new Options("day, é \"21\"", 3, true, false, 60, "", List.of())), now, tooLong));
     is(
         "directory.json",
-        Documents.job(job(Job.Replaces.DIRECTORY, new Options(null, 0, true, false, 60)), now, nobody));
+        Documents.job(job(Job.Replaces.DIRECTORY, new Options(null, 0, true, false, 60, "", List.of())), now, nobody));
   }
 
   @Test
   void manifestAndRequests() throws IOException {
-    JobDirectory at = job(Job.Replaces.NOTHING, new Options(null, 0, true, false, 60)).directory();
+    JobDirectory at = job(Job.Replaces.NOTHING, new Options(null, 0, true, false, 60, "", List.of())).directory();
     String first = "sales/day=2026-11-21/part-00007-" + ID + ".c000.snappy.parquet";
     String second = "sales/name=a, b/part-00007-" + ID + ".c001.snappy.parquet";
     List<PendingFile.Done> files =

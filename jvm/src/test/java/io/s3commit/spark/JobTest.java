@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
@@ -31,7 +32,7 @@ class JobTest {
     Configuration conf = new Configuration();
     conf.set("fs.s3a.impl", Interruptible.class.getName());
     Target target =
-        new Target(Statements.PATH, Job.Replaces.NOTHING, new Options(null, 0, true, false, 60), "");
+        new Target(Statements.PATH, Job.Replaces.NOTHING, new Options(null, 0, true, false, 60, "", List.of()), "");
     Job job = new Job(UUID.randomUUID().toString(), target);
     job.open(conf, new Writer("", "", "", "", ""));
     FileSystem fs = Store.of(Statements.PATH, conf);

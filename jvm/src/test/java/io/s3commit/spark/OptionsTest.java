@@ -44,23 +44,24 @@ class OptionsTest {
     Map<String, String> options =
         Map.of(
             "IDEMPOTENCYKEY", "day", "Conditions.minfiles", "3", "committimeout", "2min", "path", "x",
-            "checkpartitions", "False");
-    assertEquals(new Options("day", 3, false, false, 120), ofPath(options, NO_SETTINGS));
-    assertEquals(new Options(null, 0, true, false, DEFAULT_SECONDS), ofPath(Map.of(), NO_SETTINGS));
+            "checkpartitions", "False", "Note", "a note", "LABELS", "dag=sales, Run=7,");
+    Options wanted = new Options("day", 3, false, false, 120, "a note", List.of("dag=sales", "Run=7"));
+    assertEquals(wanted, ofPath(options, NO_SETTINGS));
+    assertEquals(new Options(null, 0, true, false, DEFAULT_SECONDS, "", List.of()), ofPath(Map.of(), NO_SETTINGS));
   }
 
   @Test
   void anOptionOfAPathComesBeforeTheSetting() throws CommitException {
     Map<String, String> settings =
         Map.of("idempotencyKey", "session", "commitTimeout", "5s", "prefixes", "s3://", "otherwise", "x");
-    assertEquals(new Options("session", 0, true, false, 5), ofPath(Map.of(), settings));
-    assertEquals(new Options("own", 0, true, false, 5), ofPath(Map.of("idempotencykey", "own"), settings));
+    assertEquals(new Options("session", 0, true, false, 5, "", List.of()), ofPath(Map.of(), settings));
+    assertEquals(new Options("own", 0, true, false, 5, "", List.of()), ofPath(Map.of("idempotencykey", "own"), settings));
   }
 
   @Test
   void aTablesOptionsAreTheSessions() throws CommitException {
     Map<String, String> settings = Map.of("idempotencyKey", "day", "conditions.minFiles", "2");
-    assertEquals(new Options("day", 2, true, false, DEFAULT_SECONDS), ofTable(PLAIN, settings));
+    assertEquals(new Options("day", 2, true, false, DEFAULT_SECONDS, "", List.of()), ofTable(PLAIN, settings));
   }
 
   @ParameterizedTest
@@ -80,9 +81,10 @@ class OptionsTest {
   @ParameterizedTest
   @ValueSource(strings = {
     "compression", "path", "mergeSchema", "timestampFormat", "columnNameOfCorruptRecord", "minFileSize",
+    "quote", "mode", "label",
   })
   void anotherOptionIsNoneOfOurs(String name) throws CommitException {
-    assertEquals(new Options(null, 0, true, false, DEFAULT_SECONDS), ofPath(Map.of(name, "1"), NO_SETTINGS));
+    assertEquals(new Options(null, 0, true, false, DEFAULT_SECONDS, "", List.of()), ofPath(Map.of(name, "1"), NO_SETTINGS));
     refused("BAD_OPTIONS", "no such setting", () -> ofPath(Map.of(), Map.of(name, "1")));
   }
 
@@ -96,6 +98,15 @@ class OptionsTest {
     "commitTimeout, soon",
     "commitTimeout, 0",
     "commitTimeout, -5s",
+    "note, 'a\nb'",
+    "note, 'a\u0085b'",
+    "note, '\ud83d'",
+    "labels, dag",
+    "labels, =",
+    "labels, 'd g=1'",
+    "labels, 'dag=a\tb'",
+    "labels, 'dag=1,dag=2'",
+    "labels, 'a=,b=,c=,d=,e=,f=,g=,h=,i=,j=,k='",
   })
   void aValueThatCanNotBeObeyed(String name, String value) {
     refused("BAD_OPTIONS", name + "=", () -> ofPath(Map.of(name, value), NO_SETTINGS));
@@ -110,6 +121,26 @@ class OptionsTest {
       refused("BAD_OPTIONS", "1 to 1024 characters", () -> ofPath(Map.of("idempotencyKey", bad), NO_SETTINGS));
       refused("BAD_OPTIONS", "1 to 1024 characters", () -> ofTable(PLAIN, Map.of("idempotencyKey", bad)));
     }
+  }
+
+  @Test
+  void aNoteAndALabelHaveSoManyCharacters() throws CommitException {
+    String wide = "\ud83d\ude00"; // as the pipeline counts
+    for (String[] one :
+        new String[][] {
+          {"note", wide.repeat(500), "x"},
+          {"labels", "n".repeat(64) + "=" + wide.repeat(256), "x"},
+          {"labels", "a=,b=,c=,d=,e=,f=,g=,h=,i=," + "n".repeat(64) + "=", "n=,k="},
+        }) {
+      ofPath(Map.of(one[0], one[1]), NO_SETTINGS);
+      refused("BAD_OPTIONS", one[0] + "=", () -> ofPath(Map.of(one[0], one[1] + one[2]), NO_SETTINGS));
+    }
+  }
+
+  /** A table's own property may be named so. */
+  @Test
+  void aTablesNoteIsNoneOfOurs() throws CommitException {
+    assertEquals("", ofTable(table(Map.of("note", "of the table", "labels", "x")), NO_SETTINGS).note());
   }
 
   @Test

@@ -84,6 +84,8 @@ class SettingTest {
     "checkPartitions, false, true",
     "checkSchema, true, false",
     "commitTimeout, 60s, 70s",
+    "note, one, another",
+    "labels, run=1, run=2",
   })
   void aStatementHasTheSettingsOfItsBeginningAndOfItsThread(String name, String own, String others)
       throws CommitException {
