@@ -2,6 +2,7 @@
 
 import shlex
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -66,19 +67,20 @@ def undo(
             f"job {directory.job_id} is {record.state}; only a committed job can be undone",
             code="NOT_COMMITTED",
         )
+    ports, environment = session.s3, session.environment
+    carry = partial(
+        carry_out, ports, environment=environment, commit_timeout=DEFAULT_COMMIT_TIMEOUT
+    )
     if back_to:
-        _back_to(session, directory, dry_run=dry_run)
+        _back_to(session, directory, None if dry_run else carry)
         return
-    planned = plan_undo(session.s3, directory, leave_removed=leave_removed)
-    result = None
-    if not dry_run:
-        result = carry_out(
-            session.s3, planned, session.environment, commit_timeout=DEFAULT_COMMIT_TIMEOUT
-        )
-    _print(session, planned, result)
+    planned = plan_undo(ports, directory, leave_removed=leave_removed)
+    _print(session, planned, None if dry_run else carry(planned))
 
 
-def _back_to(session: Session, directory: JobDirectory, *, dry_run: bool) -> None:
+def _back_to(
+    session: Session, directory: JobDirectory, carry: Callable[[PlannedUndo], JobResult] | None
+) -> None:
     place, out = directory.destination.uri, session.out
     way = plan_way_back(session.s3, directory, session.clock.now())
     undos = {
@@ -90,7 +92,7 @@ def _back_to(session: Session, directory: JobDirectory, *, dry_run: bool) -> Non
     }
     begun = Counter(job for job, _ in job_documents(session, directory.destination))
     running = sorted(job for job, documents in begun.items() if documents == 1)  # no result yet
-    document = {"jobId": directory.job_id, "destination": place, "dryRun": dry_run}
+    document = {"jobId": directory.job_id, "destination": place, "dryRun": carry is None}
     document |= {"undos": [*undos.values()], "underWay": running}
     if not out.json:
         brief = [
@@ -104,15 +106,7 @@ def _back_to(session: Session, directory: JobDirectory, *, dry_run: bool) -> Non
     try:
         if way.refused:
             raise way.refused
-        if dry_run:
-            return
-        carry = partial(
-            carry_out,
-            session.s3,
-            environment=session.environment,
-            commit_timeout=DEFAULT_COMMIT_TIMEOUT,
-        )
-        for one, result in take_back(session.s3, way, carry):
+        for one, result in take_back(session.s3, way, carry) if carry else ():
             undos[one]["undoId"] = result.job_id
             session.begun = "the undos that are done stay"
             out.note(f"undid job {one.job_id}: {result.job_id}")
