@@ -180,7 +180,8 @@ _ENDS: Final = {
         "Append, write elsewhere, or add the prefix to the parameter. Then run the job again",
     ),
     "REPLACED_SINCE": Advice(
-        "A later job replaced, or undid, data where the undo would bring files back",
+        "A later job replaced, or undid, data where files would come back; or `--back-to` can't say"
+        " which job was first, or has to undo one of a table above",
         "Do what the line says: undo the named job first, if it can be undone; or remove only the"
         " job's own files (`--leave-removed`), or write the data again",
     ),
