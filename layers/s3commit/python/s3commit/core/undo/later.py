@@ -50,7 +50,7 @@ def each_of(
 def commits_around(
     ports: S3Ports,
     directory: JobDirectory,
-    roots: Iterable[str],
+    roots: Collection[str],
     makers: Collection[str],
     bound: Bound,
 ) -> tuple[Commit | None, list[Commit], list[Listed]]:
@@ -78,7 +78,7 @@ def commits_around(
     return own, [one for one in commits if one is not own], made
 
 
-def listed_around(ports: S3Ports, bucket: str, roots: Iterable[str]) -> Iterator[Listed]:
+def listed_around(ports: S3Ports, bucket: str, roots: Collection[str]) -> Iterator[Listed]:
     """The lists of all committed jobs above, at and below the ``roots``."""
     at = dict.fromkeys(chain.from_iterable(map(directories_above, roots)))
     places = (Destination(bucket, one) for one in filter(ports.serves, at))
