@@ -9,6 +9,7 @@ import pytest
 import s3commit
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import JobRefusedError
+from s3commit.core.undo import back_to
 from tests.cli.support import JOB, OTHER, SALES, THIRD, Desk
 from tests.core.enumerated import every_point
 from tests.core.world import World, job_directory
@@ -116,6 +117,32 @@ def test_a_plan_that_would_be_refused_changes_nothing(desk: Desk) -> None:
     assert desk.world.all_keys() == before
 
 
+def test_more_jobs_than_one_way_back_undoes_are_refused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(back_to, "MAX_UNDOS", 1)
+    before = desk.world.all_keys()
+    refused = desk.run(*BACK, exit_code=3).stderr
+    assert f"2 jobs came after job {JOB}, and one call undoes at most 1" in refused
+    assert refused.endswith("[TOO_LARGE]; nothing was changed\n")
+    assert desk.world.all_keys() == before
+    desk.run("undo", "--back-to", OTHER, "--destination", SALES)
+    desk.run(*BACK)
+    assert rows(desk) == WAS
+
+
+def test_a_job_of_the_plan_that_stands_at_the_end_is_no_success(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*_: object, **__: object) -> None:
+        raise JobRefusedError("it has no files", code="NOTHING_TO_UNDO")
+
+    monkeypatch.setattr("s3commit.writer.undo.plan_undo", none_left)
+    refused = desk.run(*BACK, exit_code=3).stderr
+    assert "0 of the 2 undos are known to be done" in refused
+    assert "[FILES_CHANGED]" in refused
+
+
 def test_it_does_not_leave_out_what_was_replaced(desk: Desk) -> None:
     assert "leave out --leave-removed" in desk.fails(*BACK, "--leave-removed", exit_code=2)
 
@@ -123,7 +150,7 @@ def test_it_does_not_leave_out_what_was_replaced(desk: Desk) -> None:
 def test_jobs_that_have_not_ended_are_named(desk: Desk) -> None:
     running = "33333333-7425-40de-944b-e07fc1f90ae7"
     desk.open_job(running)
-    assert f"not ended there, and not in the plan: {running}\n" in desk.run(*BACK).stderr
+    assert f"not ended at {SALES}, and not in the plan: {running}\n" in desk.run(*BACK).stderr
     assert desk.json(*BACK, "--dry-run")["underWay"] == [running]
 
 
@@ -141,7 +168,7 @@ def test_a_job_of_meanwhile_ends_it_and_is_in_the_next_plan(desk: Desk) -> None:
     ids = [one["undoId"] for one in json.loads(ended.stdout)["undos"]]
     assert ids == [FIRST, None]
     assert f"job {late} at {SALES} is not in the plan" in ended.stderr
-    assert "1 of the 2 undos are done: run it again for the rest" in ended.stderr
+    assert "1 of the 2 undos are known to be done: run it again for the rest" in ended.stderr
     assert ended.stderr.endswith("[FILES_CHANGED]; the undos that are done stay\n")
     assert rows(desk) == sorted([*WAS, b"later", b"late"])
     assert [one["jobId"] for one in desk.json(*BACK)["undos"]] == [late, OTHER]

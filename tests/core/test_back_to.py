@@ -31,7 +31,7 @@ def bucket_keeps_versions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plan(sequence: Sequence, number: int) -> WayBack:
-    return plan_way_back(sequence.ports, sequence.job(number), sequence.ports.clock.now())
+    return plan_way_back(sequence.ports, sequence.job(number))
 
 
 def numbers(text: str) -> list[int]:

@@ -155,7 +155,7 @@ def _figures(column: str, kind: pa.DataType, found: parquet.Statistics | None) -
             ends = [Decimal(f"{end}e{-kind.scale}") for end in (found.min_raw, found.max_raw)]
         elif found.has_min_max:
             ends = [found.min, found.max]
-        elif types.is_floating(kind):  # all are NaN, which is no value: as of no rows
+        elif types.is_floating(kind):  # all are NaN or null: as if there were no rows
             ends = [inf, -inf]
     texts = (_written(sort, end) for end in ends)
     least, greatest = (None if text is None else text[:MAX_FIGURE] for text in texts)

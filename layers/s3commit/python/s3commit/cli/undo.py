@@ -54,7 +54,8 @@ def undo(
     file is not what the job wrote and no job says why, if a version is missing, or if a later job
     has written over what would come back.
 
-    With --back-to the table then holds what it held right after JOB. All undos are planned and
+    With --back-to the table then holds what it held right after JOB, of what jobs did: files of
+    other writers stay, and what was deleted by hand stays away. All undos are planned and
     printed first. If one of them would be refused, nothing is changed. If a job is committed before
     the last undo, the rest is not done. The same command continues, also after a crash.
     """
@@ -82,7 +83,7 @@ def _back_to(
     session: Session, directory: JobDirectory, carry: Callable[[PlannedUndo], JobResult] | None
 ) -> None:
     place, out = directory.destination.uri, session.out
-    way = plan_way_back(session.s3, directory, session.clock.now())
+    way = plan_way_back(session.s3, directory)
     undos = {
         one.directory: {
             **_document(planned, None),
@@ -102,7 +103,7 @@ def _back_to(
         out.table({"undos": brief}, "undos", _COLUMNS, "destination as AT")
     out.note(f"{many(len(undos), 'undo')} to right after job {directory.job_id} at {place}")
     if running:
-        out.note(f"not ended there, and not in the plan: {some(running)}")
+        out.note(f"not ended at {place}, and not in the plan: {some(running)}")
     try:
         if way.refused:
             raise way.refused

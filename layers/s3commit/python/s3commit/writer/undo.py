@@ -72,7 +72,7 @@ def undo(
 
     Args:
         path: the directory, ``s3://bucket/prefix/``.
-        job_id: the job to undo, as `CommitResult.job_id` has it.
+        job_id: a committed job, as `CommitResult.job_id` has it. It is undone.
         leave_removed: bring back nothing of what the job replaced.
         dry_run: write nothing, only check. An undo that would be refused raises.
         note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
@@ -118,12 +118,13 @@ def undo_back_to(
 ) -> dict[str, CommitResult]:
     """Undo what came after a job of a table, so that it holds what it held right after that job.
 
+    That is of what jobs did: files of other writers stay, and what was deleted by hand stays away.
     All is planned first. Each `undo` is a job of its own, the newest job's is the first; so this
     is a call of its own, with a result for each. After a crash the same call does the rest.
 
     Args:
         path: the directory, ``s3://bucket/prefix/``.
-        job_id: the job to undo, as `CommitResult.job_id` has it; here the one that stays.
+        job_id: a committed job, as `CommitResult.job_id` has it. It stays.
         dry_run: write nothing, only check. A plan that would be refused raises.
         note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
         labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
@@ -148,7 +149,7 @@ def undo_back_to(
     keywords = keywords_of(locals())
     with nothing_written():
         ports, directory, options = _connect(path, job_id, keywords)
-        way = plan_way_back(ports, directory, Environment().now())
+        way = plan_way_back(ports, directory)
         if way.refused:
             raise way.refused
     if dry_run:
@@ -199,7 +200,8 @@ def take_back(
     done, jobs = 0, [one.directory for one, _ in way.undos]
     try:
         for job in (*jobs, None):
-            if new := {one.directory for one in jobs_to_undo(ports, way.job)} - way.known:
+            expected = way.idle.union(jobs if job else ())
+            if new := {one.directory for one in jobs_to_undo(ports, way.job)} - expected:
                 why = f"job {(one := new.pop()).job_id} at {one.destination.uri} is not in the plan"
                 raise JobRefusedError(f"the table has changed since: {why}", code="FILES_CHANGED")
             if job is None:
@@ -213,7 +215,8 @@ def take_back(
             done += 1
             yield job, result
     except S3CommitError as error:
-        error.guarantee(f"{done} of the {len(jobs)} undos are done: run it again for the rest")
+        known = f"{done} of the {len(jobs)} undos are known to be done"
+        error.guarantee(f"{known}: run it again for the rest")
         raise
 
 

@@ -23,6 +23,7 @@ from s3commit.core.documents.commit_manifest import (
 )
 from s3commit.core.documents.replace_list import replaced_files
 from s3commit.core.formats.layout import JobDirectory, owner_of
+from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.jobs.past_commits import Commit
 from s3commit.core.model.errors import NOT_READABLE, JobRefusedError, NeedsOperatorError
 from s3commit.core.model.limits import S3_CLOCKS
@@ -34,6 +35,7 @@ from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.core.undo.later import Listed, is_surely_later, listed_around
 from s3commit.core.undo.look_back import NOT_COMMITTED, NOTHING_TO_UNDO, refuse
 
+MAX_UNDOS: Final = 100  # each looks at all jobs since
 REPLACED_SINCE: Final = "REPLACED_SINCE"
 _PLANNED: Final = "ffffffff-ffff-4fff-bfff-"  # so begin the ids of undos that are planned
 
@@ -42,25 +44,33 @@ _PLANNED: Final = "ffffffff-ffff-4fff-bfff-"  # so begin the ids of undos that a
 class WayBack:
     """The way back to right after a job: the ``undos``, newest first, each with what it undoes.
 
-    ``known`` are these jobs, and later ones that are to be undone and have no effect. ``refused``
-    says why there is no way: then the ``undos`` are those that could be done before that.
+    ``idle`` are later jobs of which nothing will be left to undo. ``refused`` says why there is no
+    way: then the ``undos`` are those that could be done before that.
     """
 
     job: JobDirectory
     undos: tuple[tuple[Commit, PlannedUndo], ...]
-    known: frozenset[JobDirectory]
+    idle: frozenset[JobDirectory] = frozenset()
     refused: JobRefusedError | None = None
 
 
-def plan_way_back(ports: S3Ports, directory: JobDirectory, now: str) -> WayBack:
+def plan_way_back(ports: S3Ports, directory: JobDirectory) -> WayBack:
     """The plan, of which each undo is judged as if those before it were done. Changes nothing.
 
-    Raises `JobRefusedError` as `jobs_to_undo`; that of an undo is in the plan. Requests: those of
-    `jobs_to_undo`, and those of `plan_undo` for each undo.
+    Raises `JobRefusedError` as `jobs_to_undo`, and if there are more than `MAX_UNDOS`
+    (``TOO_LARGE``); that of an undo is in the plan. Requests: those of `jobs_to_undo`, and those of
+    `plan_undo` for each undo.
     """
     left = jobs_to_undo(ports, directory)
-    known = frozenset(one.directory for one in left)
-    as_if, undos = _AsIf(ports.store, now), list[tuple[Commit, PlannedUndo]]()
+    if len(left) > MAX_UNDOS:
+        refuse(
+            TOO_LARGE,
+            f"{len(left)} jobs came after job {directory.job_id}, and one call undoes at most"
+            f" {MAX_UNDOS}: go back to a later job first",
+        )
+    # By S3's clocks, as those of the other jobs: this machine's may be slow.
+    at = shifted(max(one.put_at for one in left), 2 * S3_CLOCKS) if left else ""
+    as_if, undos = _AsIf(ports.store, at), list[tuple[Commit, PlannedUndo]]()
     seen = replace(ports, store=cast("ObjectStore", as_if))
     while left:
         for one in left:
@@ -76,14 +86,14 @@ def plan_way_back(ports: S3Ports, directory: JobDirectory, now: str) -> WayBack:
                     f" refused: {said}"
                 )
                 refused = JobRefusedError(why, code=error.code)
-                return WayBack(directory, tuple(undos), known, refused)
+                return WayBack(directory, tuple(undos), refused=refused)
             as_if.do(planned)
             undos.append((one, planned))
             left.remove(one)
             break
         else:
             break
-    return WayBack(directory, tuple(undos), known)
+    return WayBack(directory, tuple(undos), frozenset(one.directory for one in left))
 
 
 def jobs_to_undo(ports: S3Ports, directory: JobDirectory) -> list[Commit]:
@@ -209,9 +219,9 @@ class _Table:
 class _AsIf:
     """A bucket as it will be when some undos are done, to those that look back."""
 
-    def __init__(self, store: ObjectStore, now: str) -> None:
+    def __init__(self, store: ObjectStore, at: str) -> None:
         self._store = store
-        self._now = now
+        self._at = at
         self._put: dict[str, tuple[ListedObject, bytes]] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -227,14 +237,14 @@ class _AsIf:
         ]
         size, replaced = sum(one.length for one in files), ReplacedFacts("0" * 64, len(removes), 0)
         header = CommitHeader(
-            *(job, directory.destination.uri, self._now, len(files), size, None),
+            *(job, directory.destination.uri, self._at, len(files), size, None),
             replaced=replaced,
             undoes=planned.directory.job_id,
         )
         for file in files:
-            self._put[file.key] = ListedObject(file.key, "", file.length, self._now), b""
+            self._put[file.key] = ListedObject(file.key, "", file.length, self._at), b""
         body = b"".join(commit_lines(header, files))
-        listed = ListedObject(directory.commits, "", len(body), self._now)
+        listed = ListedObject(directory.commits, "", len(body), self._at)
         self._put[directory.commits] = listed, body
 
     def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -82,8 +81,10 @@ def listed_around(ports: S3Ports, bucket: str, roots: Collection[str]) -> Iterat
     """The lists of all committed jobs above, at and below the ``roots``."""
     at = dict.fromkeys(chain.from_iterable(map(directories_above, roots)))
     places = (Destination(bucket, one) for one in filter(ports.serves, at))
-    above = chain.from_iterable(map(partial(manifests_at, ports.store), places))
-    return chain(above, manifests_below(bucket, list_objects(ports, bucket, roots)))
+    found = in_order(ports.parallel, lambda place: [*manifests_at(ports.store, place)], places)
+    return chain(
+        chain.from_iterable(found), manifests_below(bucket, list_objects(ports, bucket, roots))
+    )
 
 
 def _short(commit: Commit) -> Commit:
