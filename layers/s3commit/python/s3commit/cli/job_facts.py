@@ -52,7 +52,7 @@ class JobFacts:
     record: JobRecord | None
     spec: JobSpec | None
     request: CommitRequest | AbortRequest | None
-    request_stands: bool  # also one that can't be read, or was not
+    requested_at: str  # when S3 got the request, also one that can't be read; empty: there is none
     result: JobResult | None
     header: CommitHeader | None
     problems: dict[str, str]
@@ -61,6 +61,11 @@ class JobFacts:
     def job_id(self) -> str:
         """The job's id."""
         return self.directory.job_id
+
+    @property
+    def request_stands(self) -> bool:
+        """Whether there is a request."""
+        return bool(self.requested_at)
 
     @property
     def state(self) -> str:
@@ -118,11 +123,13 @@ def read_job(
     ``typed`` is how the caller typed the job. Raises `NotFoundError` (``NO_JOB``) if nothing is
     known of it.
     """
-    ports, problems = session.s3, dict[str, str]()
+    ports, problems, put = session.s3, dict[str, str](), dict[str, str]()
     ledger = session.trusted_ledger(table)
 
     def stands(key: str) -> bool:
-        return listed_at(ports.store, directory.bucket, key) is not None
+        listed = listed_at(ports.store, directory.bucket, key)
+        put.update({key: listed.modified} if listed else {})
+        return listed is not None
 
     def read(key: str, decode: Callable[[], T]) -> T | None:
         if not stands(key):
@@ -160,7 +167,7 @@ def read_job(
         record=record,
         spec=spec,
         request=request,
-        request_stands=requested,
+        requested_at=put.get(directory.request, ""),
         result=result,
         header=read(directory.commits, lambda: read_commit_header(ports.store, directory)),
         problems=problems,

@@ -1,0 +1,78 @@
+"""Whether a committed job still has its effect: one rule for all that tell of it."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from s3commit.cli.log import by_of
+from s3commit.cli.render import moment
+from s3commit.cli.session import Session
+from s3commit.core.documents.job_json import read_spec
+from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.jobs.past_commits import manifests_at, read_commits, undone_jobs
+from s3commit.core.model.errors import S3CommitError
+from s3commit.core.model.limits import S3_CLOCKS
+from s3commit.core.model.moments import shifted
+
+MOST_LATER = 1_000  # jobs committed after it: a GET each, of the latest
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What later jobs have done to a committed one; each is named by its id.
+
+    ``by`` has undone it, and this is in effect. ``last`` is the last of its undos, of the undos of
+    these, and so on; without ``by`` it took back what the ``first`` had undone. Both are empty
+    where nobody has undone it. ``means`` says it in a sentence; empty: nothing is to be said.
+    ``overwritten`` says that overwrites have removed files since, perhaps its own. ``problem`` says
+    why all of that is not known.
+    """
+
+    by: str = ""
+    first: str = ""
+    last: str = ""
+    means: str = ""
+    overwritten: bool = False
+    problem: str = ""
+
+
+def fate_of(session: Session, job: JobDirectory) -> Fate:
+    """What later jobs at its destination have done to a committed job, by `undone_jobs`.
+
+    Requests: a listing of ``_commits/``, a GET for each later job, and one for the undo's writer.
+    """
+    try:
+        return _fate_of(session, job)
+    except S3CommitError as error:
+        return Fate(problem=f"whether it was undone is not known: {error.message}")
+
+
+def _fate_of(session: Session, job: JobDirectory) -> Fate:
+    listed = list(manifests_at(session.store, job.destination))
+    put = next((one.modified for directory, one in listed if directory == job), "")
+    since = put and shifted(put, -S3_CLOCKS)
+    later = [one for one in listed if one[0] != job and one[1].modified >= since]
+    later.sort(key=lambda one: one[1].modified)
+    some = read_commits(session.store, session.parallel, later[-MOST_LATER:])
+    commits = {one.directory: one for one in some}
+    undone = undone_jobs(commits.values())
+    undos = {one.undoes: one.directory for one in commits.values() if one.undoes}
+    first, last = undos.get(job), job
+    while last in undos:
+        last = undos.pop(last)
+    if first is None:
+        standing = (one for one in commits.values() if one.directory not in undone)
+        removed = (one.header.replaced for one in standing if not one.undoes)
+        many = f"whether it was undone is not known: {len(later)} jobs were committed since"
+        return Fate(
+            overwritten=any(one is not None and one.files for one in removed),
+            problem=many if len(later) > MOST_LATER else "",
+        )
+    if job not in undone:
+        means = f"undone by job {first.job_id}, and job {last.job_id} took that back"
+        return Fate("", first.job_id, last.job_id, f"ended: {means}: its data is there again")
+    undo, who = commits[undone[job]], ""
+    with suppress(S3CommitError):  # the document was deleted when its time was over
+        said = read_spec(session.s3, undo.directory).who
+        who = f"{by_of(said)}; " if said else ""
+    means = f"undone by job {undo.header.job_id} ({who}{moment(undo.header.decided_at)})"
+    return Fate(undo.header.job_id, first.job_id, last.job_id, f"ended: {means}")
