@@ -32,13 +32,14 @@ def test_the_policy_is_shown_whole(desk: Desk) -> None:
     )
     text = desk.text("show", directory.uri)
     assert (
-        "conflict replace\nscope partition\npartition by dt\n"
+        "mode overwrite of its partitions\npartition by dt\n"
         "idempotency key sales 2026-11-21\n"
         "conditions min rows 1, max rows 9\n"
     ) in text
     document = desk.json("show", directory.uri)
     assert document["conditions"] == {"minRows": 1, "maxRows": 9}
     assert document["idempotencyKey"] == "sales 2026-11-21"
+    assert (document["conflict"], document["scope"]) == ("replace", "partition")
 
 
 def test_a_job_says_what_it_has_locked(desk: Desk) -> None:

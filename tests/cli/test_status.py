@@ -170,7 +170,7 @@ def test_the_json_has_stable_keys_and_a_limit_that_cuts_is_said(desk: Desk) -> N
         *("jobId", "state", "attention", "destination", "createdAt", "updatedAt", "ageSeconds"),
         *("files", "bytes", "rows", "requestedSeconds", "waitsSeconds", "waitsFor"),
         *("execution", "executionStatus", "executionFailed", "code"),
-        *("kind", "undoes", "tookSeconds", "idempotencyKey", "note", "labels"),
+        *("kind", "undoes", "undoneBy", "tookSeconds", "idempotencyKey", "note", "labels"),
     }
     desk.open_job(OTHER)
     result = desk.run("status", "--table", TABLE, "--limit", "1")

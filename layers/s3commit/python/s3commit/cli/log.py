@@ -1,7 +1,7 @@
 """``s3commit log``."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -14,16 +14,10 @@ from s3commit.cli.job_facts import LOOKED_AT, jobs_at, kind_of, read_job
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import KEY_DIGITS, fields, shortened, took
 from s3commit.cli.session import Session
+from s3commit.cli.short_ids import job_documents
 from s3commit.core.documents.commit_manifest import CommitHeader
 from s3commit.core.documents.job_json import JobSpec, Who
-from s3commit.core.formats.layout import (
-    JOB_ID,
-    MAGIC_PREFIX,
-    TASKS,
-    JobDirectory,
-    is_data,
-    owner_of,
-)
+from s3commit.core.formats.layout import JobDirectory, is_data, owner_of
 from s3commit.core.jobs.past_commits import manifests_at, undone_by
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NotFoundError
@@ -155,25 +149,9 @@ def _begun(session: Session, destination: Destination) -> dict[str, str]:
             found |= {record.job_id: record.updated_at for record in here}
     manifests = manifests_at(session.store, destination)
     put = [(one.job_id, listed.modified) for one, listed in manifests]
-    for job_id, moment in chain(put, _job_documents(session, destination)):
+    for job_id, moment in chain(put, job_documents(session, destination)):
         found[job_id] = max(moment, found.get(job_id, ""))
     return found
-
-
-def _job_documents(session: Session, destination: Destination) -> Iterator[tuple[str, str]]:
-    """Each job with a ``_job.json``, and when its documents were put; tasks' are skipped."""
-    bucket, prefix, after = destination.bucket, destination.prefix + MAGIC_PREFIX, ""
-    while True:
-        for one in session.store.list(bucket, prefix, after=after):
-            job_id, _, document = one.key[len(prefix) :].partition("/")
-            directory = JobDirectory(destination, job_id)
-            if JOB_ID.fullmatch(job_id) and one.key in {directory.job, directory.result}:
-                yield job_id, one.modified
-            elif document.startswith(TASKS):
-                after = directory.tasks[:-1] + "0"  # the character after "/"
-                break
-        else:
-            return
 
 
 def _document(

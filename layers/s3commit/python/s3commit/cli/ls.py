@@ -9,6 +9,7 @@ from s3commit.cli.job_facts import unreadable
 from s3commit.cli.options import DESTINATION, JOB, NamedJob, with_session
 from s3commit.cli.render import KEY_DIGITS, fields
 from s3commit.cli.session import Session
+from s3commit.cli.short_ids import whole_id
 from s3commit.cli.undone import fate_of
 from s3commit.core.documents.commit_manifest import (
     CommitHeader,
@@ -47,7 +48,7 @@ def ls(session: Session, *, destination: Destination, job: NamedJob | None) -> N
     if job is None:
         _list_jobs(session, destination)
     else:
-        job_id = job if isinstance(job, str) else job.job_id
+        job_id = whole_id(session, job, destination) if isinstance(job, str) else job.job_id
         _list_files(session, JobDirectory(destination, job_id))
 
 

@@ -71,8 +71,8 @@ def show(session: Session, *, job: NamedJob, following: bool, history: bool, tim
     """Show one job and what to do about it.
 
     Prints the job's state, its locks, the jobs that block it, its error, and the next step. JOB is
-    a job id, or the s3:// URI of a job directory. With a URI the command needs S3 alone, but only
-    the ledger knows which jobs a job waits for:
+    a job id, its first 8 digits or more, or the s3:// URI of a job directory. With a URI the
+    command needs S3 alone, but only the ledger knows which jobs a job waits for:
 
     \b
       s3commit show 7c9e6679-7425-40de-944b-e07fc1f90ae7

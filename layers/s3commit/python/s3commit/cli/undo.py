@@ -28,9 +28,10 @@ from s3commit.writer.undo import carry_out
 def undo(session: Session, *, job: NamedJob, leave_removed: bool, dry_run: bool) -> None:
     """Undo a committed job: remove its files and restore the files that it replaced.
 
-    JOB is a job id or the s3:// URI of a job directory. The undo is a job of its own, with the same
-    guarantee: after its decision it happens completely, or not at all. Its id is printed; to undo
-    the undo, undo that job. The job's idempotency key is free again, for the corrected data.
+    JOB is a job id, its first 8 digits or more, or the s3:// URI of a job directory. The undo is a
+    job of its own, with the same guarantee: after its decision it happens completely, or not at
+    all. Its id is printed; to undo the undo, undo that job. The job's idempotency key is free
+    again, for the corrected data.
 
     Files that a later job has replaced stay as they are. Files that the job itself replaced come
     back from the versions that the bucket keeps. Refused (exit 3), and nothing is changed, if a
