@@ -78,7 +78,12 @@ def test_counted_attempts_stand_beside_the_noted_ones(desk: Desk) -> None:
     assert document["noted"] == {"attempts": 3, "tasks": 3, "files": 3, "bytes": 12}
     assert document["manifests"] == 4
     assert document["openUploads"] == 4
+    assert document["next"][0].startswith("wait a few seconds")
     assert f"start it: s3commit commit {JOB}" in document["next"][1]
+    world.clock.advance(1200)
+    look, redrive, *_ = desk.shown()["next"]
+    assert look == "its request has waited 20m: s3commit doctor says why"
+    assert redrive.endswith("if the request was put aside: s3commit redrive")
 
 
 def test_a_committed_job_names_its_files(desk: Desk) -> None:

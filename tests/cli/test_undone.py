@@ -138,7 +138,9 @@ def test_of_very_many_later_jobs_it_is_said_that_it_is_not_known(
     desk.committed_job(OTHER)
     assert desk.shown()["problems"] == []
     desk.committed_job(THIRD)
-    assert "undone is not known: 2 jobs were committed since" in str(desk.shown()["problems"])
+    assert "not known if it was undone: 2 jobs were committed since" in str(
+        desk.shown()["problems"]
+    )
 
 
 def test_first_digits_name_a_job_if_they_name_one(

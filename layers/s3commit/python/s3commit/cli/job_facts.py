@@ -64,7 +64,7 @@ class JobFacts:
 
     @property
     def request_stands(self) -> bool:
-        """Whether there is a request."""
+        """True if there is a request."""
         return bool(self.requested_at)
 
     @property

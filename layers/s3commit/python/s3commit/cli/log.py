@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from s3commit.cli.job_facts import LOOKED_AT, jobs_at, kind_of, read_job
+from s3commit.cli.job_facts import jobs_at, kind_of, read_job
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import KEY_DIGITS, fields, shortened, took
 from s3commit.cli.session import Session
-from s3commit.cli.short_ids import job_documents
+from s3commit.cli.short_ids import LOOKED_AT, job_documents
 from s3commit.core.documents.commit_manifest import CommitHeader
 from s3commit.core.documents.job_json import JobSpec, Who
 from s3commit.core.formats.layout import JobDirectory, is_data, owner_of

@@ -52,7 +52,7 @@ _UNCOUNTED = "only some of the destination's open uploads were read: this job ma
 _REGION = re.compile("[a-z0-9-]+")
 _COUNTS = ("files", "bytes", "rows")
 _MODES = {Conflict.APPEND: "append", Conflict.FAIL: "error", Conflict.REPLACE: "overwrite"}
-# Members that no next step needs, or that stand in another one.
+# Members that no next step needs, or that another member contains.
 _INNER = {"generation", "scope", "undoneBy"}
 _CONSOLES = {
     "aws": "console.aws.amazon.com",
@@ -100,7 +100,8 @@ def for_people(document: dict[str, Any]) -> dict[str, Any]:
     mode, scope, listed = (document[name] for name in ("conflict", "scope", "uploadsComplete"))
     within = " of its partitions" * (scope == Scope.PARTITION and mode == Conflict.REPLACE)
     names = {"conflict": "mode", "uploadsComplete": "uploadsListed"}
-    told = document | {
+    told: dict[str, Any] = {
+        **document,
         "conflict": mode and f"{_MODES[mode]}{within}",
         "uploadsComplete": "all" if listed else "some",
     }

@@ -27,6 +27,8 @@ from s3commit.core.ports.objects import listed_at
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
 LOOKED_AT = 50
 NONE_UNDER_WAY = "no jobs under way; --all adds those that have ended"
+# Alarms that ring while events wait, on their way to the ledger.
+_LATE = {"EventsLost", "FunctionErrors", "FunctionThrottles", "IngestBacklog", "RequestBacklog"}
 NOT_HERE = "s3commit log DESTINATION also shows jobs whose events have not arrived"
 _COLUMNS = (
     "attention as !, state, ageSeconds, jobId as JOB, destination, requestedSeconds,"
@@ -90,8 +92,8 @@ def status(
     brief = [job | {"undoneBy": (job["undoneBy"] or "")[:KEY_DIGITS]} for job in document["jobs"]]
     session.out.table(document if session.out.json else {"jobs": brief}, "jobs", _COLUMNS)
     none = "no jobs" if ended_too or states else NONE_UNDER_WAY
-    if sentences(document):
-        none = "no such job has reached the ledger, and events may not arrive"
+    if document["unheard"] or document["disabled"] or _LATE & {*(document["alarms"] or ())}:
+        none = "no such job has reached the ledger, but events are held up: see below"
     summary = _summary(document["jobs"], document["counts"]) or f"{none}; {NOT_HERE}"
     session.out.note(summary, *sentences(document))
     if not document["complete"]:
@@ -104,7 +106,7 @@ def jobs_document(
 ) -> dict[str, Any]:
     """The rows of the jobs, those that need attention first, then the latest; and what rings.
 
-    What undid them is looked for among themselves, and among the ``later`` ones.
+    Their undos are looked for among themselves, and among the ``later`` jobs.
     """
     ledger, now = session.ledger(table), session.epoch()
     waits = dict(session.parallel(lambda record: (record.ref, blockers(ledger, record)), records))
@@ -192,7 +194,7 @@ def _document(
         "undoes": record.undoes or None,
         "tookSeconds": took(record.opened_at or record.created_at, record.finished_at),
         "idempotencyKey": record.idempotency_key,
-        # What was planned of a job that has not committed it was never there.
+        # The files that a job has planned and not committed were never there.
         **fields(None if record.failure else record.plan, "files", "bytes", "rows"),
         "execution": record.execution or None,
         "executionStatus": execution.status if execution else None,

@@ -1,4 +1,4 @@
-"""Whether a committed job still has its effect: one rule for all that tell of it."""
+"""The fate of a committed job, by one rule for all that tell of it: undone, or in effect."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,22 +13,21 @@ from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
 
+_UNKNOWN = "it is not known if it was undone"
 MOST_LATER = 1_000  # jobs committed after it: a GET each, of the latest
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What later jobs have done to a committed one; each is named by its id.
+    """The effect of later jobs on a committed one.
 
-    ``by`` has undone it, and this is in effect. ``last`` is the last of its undos, of the undos of
-    these, and so on; without ``by`` it took back what the ``first`` had undone. Both are empty
-    where nobody has undone it. ``means`` says it in a sentence; empty: nothing is to be said.
-    ``overwritten`` says that overwrites have removed files since, perhaps its own. ``problem`` says
-    why all of that is not known.
+    ``by`` is the id of the undo in effect; empty: it is not undone. ``last`` is the last of its
+    undos, of the undos of these, and so on: the one to undo next. It is empty without any undo.
+    ``means`` is all that in a sentence. ``overwritten`` is true if overwrites have removed files
+    since, perhaps its own. ``problem`` is why all that is not known.
     """
 
     by: str = ""
-    first: str = ""
     last: str = ""
     means: str = ""
     overwritten: bool = False
@@ -36,14 +35,14 @@ class Fate:
 
 
 def fate_of(session: Session, job: JobDirectory) -> Fate:
-    """What later jobs at its destination have done to a committed job, by `undone_jobs`.
+    """The effect of later jobs at its destination on a committed job, by `undone_jobs`.
 
     Requests: a listing of ``_commits/``, a GET for each later job, and one for the undo's writer.
     """
     try:
         return _fate_of(session, job)
     except S3CommitError as error:
-        return Fate(problem=f"whether it was undone is not known: {error.message}")
+        return Fate(problem=f"{_UNKNOWN}: {error.message}")
 
 
 def _fate_of(session: Session, job: JobDirectory) -> Fate:
@@ -62,17 +61,17 @@ def _fate_of(session: Session, job: JobDirectory) -> Fate:
     if first is None:
         standing = (one for one in commits.values() if one.directory not in undone)
         removed = (one.header.replaced for one in standing if not one.undoes)
-        many = f"whether it was undone is not known: {len(later)} jobs were committed since"
+        many = f"{_UNKNOWN}: {len(later)} jobs were committed since"
         return Fate(
             overwritten=any(one is not None and one.files for one in removed),
             problem=many if len(later) > MOST_LATER else "",
         )
     if job not in undone:
         means = f"undone by job {first.job_id}, and job {last.job_id} took that back"
-        return Fate("", first.job_id, last.job_id, f"ended: {means}: its data is there again")
+        return Fate("", last.job_id, f"ended: {means}: its data is there again")
     undo, who = commits[undone[job]], ""
     with suppress(S3CommitError):  # the document was deleted when its time was over
         said = read_spec(session.s3, undo.directory).who
         who = f"{by_of(said)}; " if said else ""
     means = f"undone by job {undo.header.job_id} ({who}{moment(undo.header.decided_at)})"
-    return Fate(undo.header.job_id, first.job_id, last.job_id, f"ended: {means}")
+    return Fate(undo.header.job_id, last.job_id, f"ended: {means}")
