@@ -61,7 +61,7 @@ FATES: dict[
 ] = {  # and the undo in effect, what is left
     "in effect": (lambda _desk: None, "", "wrong data"),
     "undone": (undone_once, THIRD, "it is undone"),
-    "taken back": (taken_back, "", "its data is there"),
+    "taken back": (taken_back, "", "its data was brought back"),
     "undone again": (undone_again, THIRD, "it is undone"),
     "partly replaced": (lambda desk: overwrite(desk, "1"), "", "still change"),
     "replaced": (lambda desk: overwrite(desk, "12"), "", "still change"),
@@ -111,6 +111,7 @@ def test_each_place_says_whether_a_job_is_undone(
         assert {one for one in (OTHER, THIRD, AGAIN) if one[:8] in told} == ({by} if by else set())
     else:
         assert (f"undone by job {by or THIRD}" in told) is (by != "" or fate == "taken back")
+        assert ("took that back" in told) is (fate == "taken back")
         untrue = ("made visible", "replaced by a later job", "2 of 2 files")
         assert not by or [one for one in untrue if one in told] == []
 

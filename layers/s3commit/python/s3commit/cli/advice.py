@@ -187,7 +187,7 @@ def _after_the_end(job: JobFacts, fate: Fate) -> list[Step]:
         undo = f"s3commit undo {fate.last} --destination {typed} --dry-run"
         if fate.by:
             return [Step("nothing: it is undone"), Step("to revert the undo:", undo)]
-        return [Step("nothing: its data is there"), Step("to undo it again:", undo)]
+        return [Step("nothing: its data was brought back"), Step("to undo it again:", undo)]
     wrong = "if it wrote the wrong data:"
     if fate.overwritten:
         wrong = "later overwrites may have replaced its files; what an undo would still change:"

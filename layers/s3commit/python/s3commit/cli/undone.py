@@ -13,7 +13,6 @@ from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
 
-_UNKNOWN = "it is not known if it was undone"
 MOST_LATER = 1_000  # jobs committed after it: a GET each, of the latest
 
 
@@ -39,13 +38,6 @@ def fate_of(session: Session, job: JobDirectory) -> Fate:
 
     Requests: a listing of ``_commits/``, a GET for each later job, and one for the undo's writer.
     """
-    try:
-        return _fate_of(session, job)
-    except S3CommitError as error:
-        return Fate(problem=f"{_UNKNOWN}: {error.message}")
-
-
-def _fate_of(session: Session, job: JobDirectory) -> Fate:
     listed = list(manifests_at(session.store, job.destination))
     put = next((one.modified for directory, one in listed if directory == job), "")
     since = put and shifted(put, -S3_CLOCKS)
@@ -61,14 +53,14 @@ def _fate_of(session: Session, job: JobDirectory) -> Fate:
     if first is None:
         standing = (one for one in commits.values() if one.directory not in undone)
         removed = (one.header.replaced for one in standing if not one.undoes)
-        many = f"{_UNKNOWN}: {len(later)} jobs were committed since"
+        many = f"it is not known if it was undone: {len(later)} jobs were committed since"
         return Fate(
             overwritten=any(one is not None and one.files for one in removed),
             problem=many if len(later) > MOST_LATER else "",
         )
     if job not in undone:
         means = f"undone by job {first.job_id}, and job {last.job_id} took that back"
-        return Fate("", last.job_id, f"ended: {means}: its data is there again")
+        return Fate("", last.job_id, f"ended: {means}")
     undo, who = commits[undone[job]], ""
     with suppress(S3CommitError):  # the document was deleted when its time was over
         said = read_spec(session.s3, undo.directory).who
