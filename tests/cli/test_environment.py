@@ -177,7 +177,7 @@ def test_the_table_is_found_by_the_stack(account: Account, monkeypatch: pytest.M
     create_table(account.name, account.endpoint)
     account.deploy(env.STORAGE_STACK, **{env.TABLE_OUTPUT: account.name})
     warning, _, said = run("status", "--name", account.name).stderr.partition("\n")
-    assert "the ledger's table is empty" in warning
+    assert "the ledger's table has no decided job yet" in warning
     assert said == NO_JOBS
     told = run("status", "--name", "other", exit_code=1).stderr
     assert "no stack S3CommitStorage-other in this account and region names the" in told

@@ -192,7 +192,7 @@ def test_i11_a_job_whose_key_was_committed_by_another_says_so(desk: Desk) -> Non
     assert shown["keyCommittedBy"] == OTHER
     assert f"job {OTHER} already committed" in shown["next"][0]
     (listed,) = desk.listed()
-    assert (listed["jobId"], listed["attention"]) == (JOB, True)
+    assert (listed["jobId"], listed["attention"]) == (JOB, False)  # the sweep ends it
     assert listed["code"] == "ALREADY_COMMITTED"
 
 

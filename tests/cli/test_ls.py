@@ -15,7 +15,7 @@ def test_committed_jobs_come_in_the_order_of_their_decisions(desk: Desk) -> None
     assert header.split() == ["DECIDED", "FILES", "SIZE", "ROWS", "JOB"]
     assert first.split() == ["2026-11-21", "22:00:00Z", "2", "8", "B", "8", JOB]
     assert second.split()[-1] == OTHER
-    assert result.stderr == "2 committed jobs at s3://lake/sales/: 4 files, 16 B\n"
+    assert result.stderr == "2 committed jobs at s3://lake/sales/: 4 files, 16 B in their lists\n"
 
 
 def test_the_files_of_a_job(desk: Desk) -> None:
@@ -75,7 +75,7 @@ def test_a_manifest_that_can_not_be_read_is_a_row_that_says_so(desk: Desk) -> No
     assert f"_commits/_{JOB}.jsonl cannot be read: " in spoilt
     assert sound.split()[-1] == OTHER
     assert result.stderr.splitlines() == [
-        "1 committed job at s3://lake/sales/: 2 files, 8 B",
+        "1 committed job at s3://lake/sales/: 2 files, 8 B in their lists",
         "1 list cannot be read, or came with a copy of another table",
     ]
     assert [job["problem"] is None for job in desk.json("ls", SALES)["jobs"]] == [False, True]

@@ -53,7 +53,7 @@ def heal_half(desk: Desk) -> None:
 
 SAYS: dict[Callable[[Desk], None], str] = {
     restore: "the ledger's table was restored from a backup",
-    empty: "the ledger's table is empty",
+    empty: "the ledger's table has no decided job yet",
     heal_half: f"the ledger's table is new, and may lack decided jobs of s3://{BUCKET}",
 }
 

@@ -78,7 +78,12 @@ def test_counted_attempts_stand_beside_the_noted_ones(desk: Desk) -> None:
     assert document["noted"] == {"attempts": 3, "tasks": 3, "files": 3, "bytes": 12}
     assert document["manifests"] == 4
     assert document["openUploads"] == 4
+    assert document["next"][0].startswith("wait a few seconds")
     assert f"start it: s3commit commit {JOB}" in document["next"][1]
+    world.clock.advance(1200)
+    look, redrive, *_ = desk.shown()["next"]
+    assert look == "its request has waited 20m: s3commit doctor says why"
+    assert redrive.endswith("if the request was put aside: s3commit redrive")
 
 
 def test_a_committed_job_names_its_files(desk: Desk) -> None:
@@ -142,7 +147,7 @@ def test_an_id_alone_or_a_part_of_one_says_what_to_name(desk: Desk, verb: str) -
     line = desk.fails(verb, JOB, "--table", "", exit_code=2)
     assert f"without a table, job {JOB} can only be found with --destination" in line
     desk.open_job()
-    assert "expected a UUID" in desk.fails(verb, JOB[:8], "--table", TABLE, exit_code=2)
+    assert "expected a UUID" in desk.fails(verb, JOB[:7], "--table", TABLE, exit_code=2)
 
 
 def test_an_id_elsewhere_is_not_mixed_up_and_at_two_places_asks_for_one(desk: Desk) -> None:

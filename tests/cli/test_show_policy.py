@@ -36,7 +36,7 @@ def test_the_policy_is_shown_whole(desk: Desk) -> None:
     )
     text = desk.text("show", directory.uri)
     assert (
-        "conflict replace\nscope partition\npartition by dt\n"
+        "mode overwrite of its partitions\npartition by dt\n"
         "idempotency key sales 2026-11-21\n"
         "conditions min rows 1\nconditions max rows 9\n"
         "conditions checks column n, kind number, min 0, nulls 0\n"
@@ -45,6 +45,7 @@ def test_the_policy_is_shown_whole(desk: Desk) -> None:
     checks = [{"column": "n", "kind": "number", "min": "0", "nulls": 0}]
     assert document["conditions"] == {"minRows": 1, "maxRows": 9, "checks": checks}
     assert document["idempotencyKey"] == "sales 2026-11-21"
+    assert (document["conflict"], document["scope"]) == ("replace", "partition")
 
 
 def test_a_job_says_what_it_has_locked(desk: Desk) -> None:

@@ -85,6 +85,8 @@ def test_the_removed_stays_removed_if_one_says_so() -> None:
     table.write("dt=1/")
     over = table.write("dt=1/", **REPLACE)
     assert code_of(table, over) == "VERSIONS_GONE"
+    with pytest.raises(JobRefusedError, match="bucket lake kept no versions when"):
+        table.undo(over)
     result = table.undo(over, leave_removed=True)
     assert (result.files, result.replaced) == (0, 1)
     assert table.visible() == set()

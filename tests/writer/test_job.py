@@ -1,5 +1,6 @@
 """How a job is opened, and whether its bucket has a pipeline."""
 
+import sys
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -57,13 +58,18 @@ def test_open_writes_down_what_the_client_said(
     assert spec.who == this_program()
 
 
-def test_who_writes_is_the_program_and_its_airflow_run_within_bounds() -> None:
+def test_who_writes_is_the_program_and_its_airflow_run_within_bounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run = {"AIRFLOW_CTX_DAG_ID": "daily", "AIRFLOW_CTX_DAG_RUN_ID": "r" * MAX_WHO, "HOME": "/"}
     who = this_program("app-1", "sales\udc80", run)
     assert (who.application_id, who.application) == ("app-1", "sales?")
     assert who.airflow == f"daily/{'r' * MAX_WHO}"[:MAX_WHO]
     assert who.user
     assert who.host
+    for argv, named in (("-", "python -"), ("-c", "python -c"), ("/jobs/daily.py", "daily.py")):
+        monkeypatch.setattr(sys, "argv", [argv])
+        assert this_program().application == named
 
 
 @pytest.mark.parametrize("wrong", [{"job_id": "daily"}, {"partition_by": ["dt", "dt"]}])

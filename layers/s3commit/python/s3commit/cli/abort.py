@@ -47,8 +47,8 @@ def abort(
     """Abort a job that is not decided: none of its files becomes visible.
 
     Writes the abort request in place of the job's driver. A request is written once and never
-    changes, so a driver that is still alive cannot commit any more. JOB is a job id or the s3://
-    URI of a job directory.
+    changes, so a driver that is still alive cannot commit any more. JOB is a job id, its
+    first 8 digits or more, or the s3:// URI of a job directory.
 
     If the commit was requested before, starts an execution that aborts the job, unless it is
     already decided; its result has your name and the reason. Refused (exit 3) once it is decided.

@@ -3,8 +3,9 @@
 import shlex
 from typing import Any, Self
 
-from s3commit.cli.job_facts import REQUESTED, JobFacts
-from s3commit.cli.render import epoch_of
+from s3commit.cli.job_facts import REQUESTED, JobFacts, kind_of
+from s3commit.cli.render import age, epoch_of
+from s3commit.cli.undone import Fate
 from s3commit.core.formats.layout import JOB_FILE, REQUEST_FILE
 from s3commit.core.model.limits import HOLDER_SECONDS
 from s3commit.core.model.outcome import ALREADY_COMMITTED, LISTS_LOST, Failure
@@ -96,18 +97,20 @@ def next_step(
     has_pipeline: bool | None,
     *,
     key_holder: str,
+    fate: Fate | None = None,
 ) -> list[Step]:
     """The next steps, a line each; the first one says so if there is none.
 
     ``in_the_way`` are the jobs that this one waits for, as `show` prints them; ``has_pipeline`` is
-    None where that is certain, or not known; ``key_holder`` is committed with the job's key.
+    None where that is certain, or not known; ``key_holder`` is committed with the job's key;
+    ``fate`` is that of a committed job.
     """
     again = f"s3commit {job.requested} {job.name}"
     undecided = job.requested == "commit" and job.state in {JobState.OPEN, JobState.SEALED}
     abort = f"s3commit abort {job.name}"
     give_up = [Step("to abort it:", abort)] if undecided else []
     if job.result is not None or (job.state in ENDED and not job.request_stands):
-        return _after_the_end(job)
+        return _after_the_end(job, fate or Fate())
     if has_pipeline is False:
         why = (
             f"bucket {job.directory.bucket} has no s3commit pipeline, so this job will never commit"
@@ -135,15 +138,7 @@ def next_step(
         line = f"the ledger knows how far it is: {'deploy an empty one' if job.table else named}"
         return [Step(line)]
     if job.record is None or job.state == JobState.OPEN:
-        return [
-            Step(
-                "wait a few seconds;",
-                "s3commit doctor",
-                "says if its request was put aside, or if the bucket has no pipeline",
-            ),
-            Step("to start it:", again),
-            *give_up,
-        ]
+        return [*_not_begun(job, now), Step("to start it:", again), *give_up]
     if is_orphan(job.record):
         return [Step("no execution works on it:", again, "ends it")]
     if execution is not None and not execution.is_running:
@@ -163,6 +158,17 @@ def next_step(
     return [Step("nothing: its execution is at work")]
 
 
+def _not_begun(job: JobFacts, now: float) -> list[Step]:
+    waited = now - epoch_of(job.requested_at)
+    if waited <= REQUEST_PATIENCE:
+        why = "says if its request was put aside, or if the bucket has no pipeline"
+        return [Step("wait a few seconds;", "s3commit doctor", why)]
+    return [
+        Step(f"its request has waited {age(waited)}:", "s3commit doctor", "says why"),
+        Step("without that cause, if the request was put aside:", "s3commit redrive"),
+    ]
+
+
 def _restart(execution: Execution, again: str) -> list[Step]:
     stopped, continues = f"its execution is {execution.status}", "starts another, which continues"
     if execution.failure is None:
@@ -171,15 +177,25 @@ def _restart(execution: Execution, again: str) -> list[Step]:
     return [Step(why), Step("then:", again, continues)]
 
 
-def _after_the_end(job: JobFacts) -> list[Step]:
+def _after_the_end(job: JobFacts, fate: Fate) -> list[Step]:
     destination = job.directory.destination.uri
     typed = shlex.quote(destination)
     if job.failure is not None:
         line = "nothing for this job, it has ended; for its data, follow the error's advice"
         return [Step(line)]
+    if fate.last:
+        undo = f"s3commit undo {fate.last} --destination {typed} --dry-run"
+        if fate.by:
+            return [Step("nothing: it is undone"), Step("to revert the undo:", undo)]
+        return [Step("nothing: its data was brought back"), Step("to undo it again:", undo)]
+    wrong = "if it wrote the wrong data:"
+    if fate.overwritten:
+        wrong = "later overwrites may have replaced its files; what an undo would still change:"
+    elif kind_of(job.spec or job.record, job.header) == "undo":
+        wrong = "to revert it:"
     lines = [
         Step("nothing: it is done. Its files:", f"s3commit ls {typed} --files {job.job_id}"),
-        Step("if it wrote the wrong data:", f"s3commit undo {job.name} --dry-run"),
+        Step(wrong, f"s3commit undo {job.name} --dry-run"),
     ]
     if job.spec is not None and job.spec.client.startswith(_JAR):
         line = (

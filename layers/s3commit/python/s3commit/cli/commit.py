@@ -78,8 +78,8 @@ def commit(
     """Finish a job whose driver or execution died.
 
     Writes the commit request in place of the driver. Every manifest in the job directory counts.
-    JOB is the s3:// URI of a job directory, or a job id. Make sure first that no task of the job
-    is still running.
+    JOB is the s3:// URI of a job directory, or a job id, or its first 8 digits or more. Make sure
+    first that no task of the job is still running.
 
     The command checks every manifest against the open uploads. It refuses (exit 3) and changes
     nothing if a task has two manifests, or if tasks may be missing: an open upload is in no

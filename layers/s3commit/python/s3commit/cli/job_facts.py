@@ -11,6 +11,7 @@ import click
 from s3commit.cli.options import NamedJob
 from s3commit.cli.render import KEY_DIGITS, some
 from s3commit.cli.session import Session
+from s3commit.cli.short_ids import LOOKED_AT, whole_id
 from s3commit.core.documents.commit_manifest import CommitHeader, read_commit_header
 from s3commit.core.documents.job_json import JobSpec, read_spec
 from s3commit.core.documents.pendingset import MAX_MANIFEST_BYTES, PendingSet, decode_pendingset
@@ -30,7 +31,6 @@ from s3commit.core.ports.objects import OpenUpload, StoredObject, listed_at
 REQUESTED = "REQUESTED"  # S3 alone knows no more between the request and the outcome
 UNDECIDED = {JobState.OPEN, REQUESTED, JobState.SEALED, JobState.ABORTING}
 LONG_AGO = "1970"
-LOOKED_AT = 10_000  # records of the ledger in one state: about 10 MB
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class JobFacts:
     record: JobRecord | None
     spec: JobSpec | None
     request: CommitRequest | AbortRequest | None
-    request_stands: bool  # also one that can't be read, or was not
+    requested_at: str  # when S3 got the request, also one that can't be read; empty: there is none
     result: JobResult | None
     header: CommitHeader | None
     problems: dict[str, str]
@@ -61,6 +61,11 @@ class JobFacts:
     def job_id(self) -> str:
         """The job's id."""
         return self.directory.job_id
+
+    @property
+    def request_stands(self) -> bool:
+        """True if there is a request."""
+        return bool(self.requested_at)
 
     @property
     def state(self) -> str:
@@ -118,11 +123,13 @@ def read_job(
     ``typed`` is how the caller typed the job. Raises `NotFoundError` (``NO_JOB``) if nothing is
     known of it.
     """
-    ports, problems = session.s3, dict[str, str]()
+    ports, problems, put = session.s3, dict[str, str](), dict[str, str]()
     ledger = session.trusted_ledger(table)
 
     def stands(key: str) -> bool:
-        return listed_at(ports.store, directory.bucket, key) is not None
+        listed = listed_at(ports.store, directory.bucket, key)
+        put.update({key: listed.modified} if listed else {})
+        return listed is not None
 
     def read(key: str, decode: Callable[[], T]) -> T | None:
         if not stands(key):
@@ -160,7 +167,7 @@ def read_job(
         record=record,
         spec=spec,
         request=request,
-        request_stands=requested,
+        requested_at=put.get(directory.request, ""),
         result=result,
         header=read(directory.commits, lambda: read_commit_header(ports.store, directory)),
         problems=problems,
@@ -181,14 +188,15 @@ def unreadable(name: str, error: S3CommitError) -> str:
 
 
 def locate(session: Session, job: NamedJob) -> tuple[JobDirectory, str | None, str]:
-    """The arguments of `read_job`, as they were typed. Raises `NotFoundError` for an unknown id."""
+    """The arguments of `read_job`, as they were typed, with whole ids. Raises as `whole_id`."""
     if isinstance(job, str) and (destination := session.typed.get("destination")):
-        job = JobDirectory(destination, job)
+        job = JobDirectory(destination, whole_id(session, job, destination))
     if isinstance(job, JobDirectory):
         return job, session.table_of(job), job.typed
     table = session.table(", or the job's place with --destination")
     if not table:
         raise click.UsageError(f"without a table, job {job} can only be found with --destination")
+    job = whole_id(session, job, table)
     records = session.ledger(table).jobs_with_id(job)
     if len(records) > 1:
         places = some(record.destination.uri for record in records)

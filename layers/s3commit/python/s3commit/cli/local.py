@@ -98,7 +98,9 @@ def break_(fault: str, project: Path) -> None:
 
     Writes small jobs below s3://$BUCKET/rehearsal/. Then `s3commit status` says which alarms ring,
     and docs/operations.md what to do; where that is to deploy again, to raise a quota or to fix a
-    function, `s3commit local repair` does it.
+    function, `s3commit local repair` does it. After a repair, `s3commit redrive` starts the jobs
+    whose messages were put aside: where a function can't start within seconds, where the account is
+    throttled after about 20 minutes.
     """
     from s3commit.local.foreground import enter, read_running
 

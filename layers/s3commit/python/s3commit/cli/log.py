@@ -1,7 +1,7 @@
 """``s3commit log``."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -10,20 +10,14 @@ from typing import Any
 
 import click
 
-from s3commit.cli.job_facts import LOOKED_AT, jobs_at, kind_of, read_job
+from s3commit.cli.job_facts import jobs_at, kind_of, read_job
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import KEY_DIGITS, fields, shortened, took
 from s3commit.cli.session import Session
+from s3commit.cli.short_ids import LOOKED_AT, job_documents
 from s3commit.core.documents.commit_manifest import CommitHeader
 from s3commit.core.documents.job_json import JobSpec, Who
-from s3commit.core.formats.layout import (
-    JOB_ID,
-    MAGIC_PREFIX,
-    TASKS,
-    JobDirectory,
-    is_data,
-    owner_of,
-)
+from s3commit.core.formats.layout import JobDirectory, is_data, owner_of
 from s3commit.core.jobs.past_commits import manifests_at, undone_by
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NotFoundError
@@ -63,10 +57,10 @@ def log(
 
     The newest is last; behind it are the jobs that have not ended. Times are UTC. KIND is append,
     overwrite or undo. REPLACED are the earlier files that the job has removed, GONE those of its
-    own that no longer exist: a later job has replaced them, or someone deleted them. The lines
-    below a job's row have the rest. "who" is the writer as it names itself: its application, user
-    and host, and its Airflow run; "note" and "labels" are its keywords. "undoes" is the job that an
-    undo has undone, "undone by" the undo that reverted this job: the first digits of their ids.
+    own that no longer exist: an undo or a later job has removed them, or someone deleted them. The
+    lines below a job's row have the rest. "who" is the writer as it names itself: its application,
+    user and host, and its Airflow run; "note" and "labels" are its keywords. "undoes" is the job
+    that an undo has undone, "undone by" the undo that reverted this job: their ids' first digits.
     "key" has those of the idempotency key's SHA-256. Needs S3 alone; with a table it also has the
     aborted and rolled back jobs of which S3 has nothing any more: the jar deletes the documents of
     those. A job whose documents can't be read says so under "problem"; STATE is empty if it is not
@@ -158,22 +152,6 @@ def _begun(session: Session, destination: Destination) -> dict[str, str]:
     for job_id, moment in chain(put, job_documents(session, destination)):
         found[job_id] = max(moment, found.get(job_id, ""))
     return found
-
-
-def job_documents(session: Session, destination: Destination) -> Iterator[tuple[str, str]]:
-    """Each job with a ``_job.json``, and when its documents were put; tasks' are skipped."""
-    bucket, prefix, after = destination.bucket, destination.prefix + MAGIC_PREFIX, ""
-    while True:
-        for one in session.store.list(bucket, prefix, after=after):
-            job_id, _, document = one.key[len(prefix) :].partition("/")
-            directory = JobDirectory(destination, job_id)
-            if JOB_ID.fullmatch(job_id) and one.key in {directory.job, directory.result}:
-                yield job_id, one.modified
-            elif document.startswith(TASKS):
-                after = directory.tasks[:-1] + "0"  # the character after "/"
-                break
-        else:
-            return
 
 
 def _document(

@@ -7,8 +7,10 @@ import click
 
 from s3commit.cli.job_facts import unreadable
 from s3commit.cli.options import DESTINATION, JOB, NamedJob, with_session
-from s3commit.cli.render import fields
+from s3commit.cli.render import KEY_DIGITS, fields
 from s3commit.cli.session import Session
+from s3commit.cli.short_ids import whole_id
+from s3commit.cli.undone import fate_of
 from s3commit.core.documents.commit_manifest import (
     CommitHeader,
     not_committed,
@@ -16,12 +18,16 @@ from s3commit.core.documents.commit_manifest import (
     stream_commit_manifest,
 )
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.jobs.past_commits import manifests_at
+from s3commit.core.jobs.past_commits import manifests_at, undone_by
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NOT_READABLE, InvalidInputError, NotFoundError
 
-_JOBS = "decidedAt, fileCount as FILES, bytes as SIZE, rows, jobId as JOB, undoes, problem"
+_JOBS = (
+    "decidedAt, fileCount as FILES, bytes as SIZE, rows, jobId as JOB, undoes,"
+    " undoneBy as UNDONE BY, problem"
+)
+_IDS = ("undoes", "undoneBy")  # of other jobs: people see their first digits
 _FILES = "bytes as SIZE, rows, gone, path as FILE"
 
 
@@ -32,15 +38,17 @@ _FILES = "bytes as SIZE, rows, gone, path as FILE"
 def ls(session: Session, *, destination: Destination, job: NamedJob | None) -> None:
     """List the committed jobs of a destination.
 
-    The oldest job comes first. Times are UTC. The list comes from _commits/, whose manifests never
-    change: readers that need a snapshot read them too. One that can't be read, or that came with a
-    copy of another table, is a row that says so. With a job, lists its files, and marks those that
-    no longer exist because a later job replaced them or someone deleted them.
+    The oldest job comes first. Times are UTC. FILES are those that it made visible; UNDONE BY has
+    the first digits of the id of the undo that has removed them. The list comes from _commits/,
+    whose manifests never change: readers that need a snapshot read them too. One that can't be
+    read, or that came with a copy of another table, is a row that says so. With a job, lists its
+    files, and marks those that no longer exist: an undo or a later job has removed them, or someone
+    deleted them.
     """
     if job is None:
         _list_jobs(session, destination)
     else:
-        job_id = job if isinstance(job, str) else job.job_id
+        job_id = whole_id(session, job, destination) if isinstance(job, str) else job.job_id
         _list_files(session, JobDirectory(destination, job_id))
 
 
@@ -55,11 +63,18 @@ def _list_jobs(session: Session, destination: Destination) -> None:
     manifests = manifests_at(session.store, destination)
     found = session.parallel(read, [directory for directory, _ in manifests])
     jobs = sorted(found, key=lambda job: (job["decidedAt"] or "", job["jobId"]))
-    session.out.table({"destination": destination.uri, "jobs": jobs}, "jobs", _JOBS)
+    undone = undone_by((job["jobId"], job["undoes"]) for job in jobs if job["undoes"])
+    jobs = [{**job, "undoneBy": undone.get(job["jobId"])} for job in jobs]
+    brief = [
+        {**job, **{name: job[name] and job[name][:KEY_DIGITS] for name in _IDS}} for job in jobs
+    ]
+    shown = jobs if session.out.json else brief
+    session.out.table({"destination": destination.uri, "jobs": shown}, "jobs", _JOBS)
     known = [job for job in jobs if job["problem"] is None]
     files, total = sum(job["fileCount"] for job in known), sum(job["bytes"] for job in known)
-    each = f": {amount(files, total, None)}" if known else ""
-    session.out.note(f"{many(len(known), 'committed job')} at {destination.uri}{each}")
+    each = f": {amount(files, total, None)} in their lists" if known else ""
+    without = f", {len(undone)} undone" if undone else ""
+    session.out.note(f"{many(len(known), 'committed job')} at {destination.uri}{without}{each}")
     if len(known) < len(jobs):
         lists = many(len(jobs) - len(known), "list")
         session.out.note(f"{lists} cannot be read, or came with a copy of another table")
@@ -92,7 +107,8 @@ def _list_files(session: Session, directory: JobDirectory) -> None:
     session.out.note(f"{many(len(documents), 'file')} of job {job_id} at {header.destination}")
     if gone:
         which = "all of them" if len(gone) == len(documents) else f"{len(gone)} of them"
-        session.out.note(f"{which} missing: replaced by a later job, or deleted")
+        why = fate_of(session, directory).means.removeprefix("ended: ")
+        session.out.note(f"{which} missing: {why or 'replaced by a later job, or deleted'}")
 
 
 def _job_document(job: CommitHeader | None, problem: str | None = None) -> dict[str, Any]:

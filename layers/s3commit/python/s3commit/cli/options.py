@@ -15,9 +15,10 @@ from s3commit.core.model.errors import InvalidInputError
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-NamedJob = JobDirectory | str  # as a person types it: by its directory, or by its id
+NamedJob = JobDirectory | str  # as a person types it: by its directory, or its id's first digits
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_FIRST_DIGITS = re.compile(r"[0-9a-fA-F]{8}[0-9a-fA-F-]{0,27}")
 _AGE = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
 
 
@@ -39,10 +40,10 @@ class Parsed(click.ParamType[T]):
 def parse_job(text: str) -> NamedJob:
     """A job id, or the directory of which the s3:// URI, or that of anything in it, is given.
 
-    Raises `InvalidInputError`.
+    Of an id the first digits will do. Raises `InvalidInputError`.
     """
     if "://" not in text:
-        return check_job_id(text)
+        return text if _FIRST_DIGITS.fullmatch(text) else check_job_id(text)
     place, magic, below = text.partition(f"/{MAGIC_PREFIX}")
     if not magic:
         raise InvalidInputError(

@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import click
@@ -21,7 +21,7 @@ from s3commit.aws.settings import own_encryption
 from s3commit.cli.deployment import Deployment, read_deployment
 from s3commit.cli.render import Output, epoch_of
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.jobs.healing import doubt_about
+from s3commit.core.jobs.healing import doubt_about, is_untouched
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -101,7 +101,7 @@ class Session:
         doubt, context = "", click.get_current_context(silent=True)
         trusted = True
         try:
-            doubt = doubt_about(self.ledgers[table])
+            doubt = doubt_about(self.ledgers[table], first=partial(self._is_first, table))
         except NeedsOperatorError as error:
             if context and context.info_name in CHANGES:
                 raise
@@ -110,6 +110,14 @@ class Session:
             pass
         self.trusted[table] = trusted
         self.out.warn(doubt)
+
+    def _is_first(self, table: str) -> bool:
+        """True if the deployment of the table is known never to have decided a job."""
+        with suppress(S3CommitError):
+            around = self.deployment_of(table)
+            bucket = around.storage.get(env.BUCKET_OUTPUT) if around else None
+            return bucket is not None and is_untouched(self.store, bucket)
+        return False
 
     @property
     def deployment(self) -> Deployment:

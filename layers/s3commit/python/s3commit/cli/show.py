@@ -23,6 +23,7 @@ from s3commit.cli.options import NamedJob, age_option, job_options, with_session
 from s3commit.cli.render import age, epoch_of, fields, moment
 from s3commit.cli.session import Session
 from s3commit.cli.show_history import COLUMNS, history_document
+from s3commit.cli.undone import fate_of
 from s3commit.core.documents.catalog_note import CATALOG_NOTE
 from s3commit.core.documents.job_json import Who, encode_conditions
 from s3commit.core.documents.request_json import AbortRequest
@@ -30,6 +31,7 @@ from s3commit.core.documents.result_json import JobResult
 from s3commit.core.jobs.record import committed_holder
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.codes import Advice, advice_on, advice_on_execution
+from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -49,6 +51,9 @@ SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops count
 _UNCOUNTED = "only some of the destination's open uploads were read: this job may have more"
 _REGION = re.compile("[a-z0-9-]+")
 _COUNTS = ("files", "bytes", "rows")
+_MODES = {Conflict.APPEND: "append", Conflict.FAIL: "error", Conflict.REPLACE: "overwrite"}
+# Members that no next step needs, or that another member contains.
+_INNER = {"generation", "scope", "undoneBy"}
 _CONSOLES = {
     "aws": "console.aws.amazon.com",
     "aws-cn": "console.amazonaws.cn",
@@ -66,8 +71,8 @@ def show(session: Session, *, job: NamedJob, following: bool, history: bool, tim
     """Show one job and what to do about it.
 
     Prints the job's state, its locks, the jobs that block it, its error, and the next step. JOB is
-    a job id, or the s3:// URI of a job directory. With a URI the command needs S3 alone, but only
-    the ledger knows which jobs a job waits for:
+    a job id, its first 8 digits or more, or the s3:// URI of a job directory. With a URI the
+    command needs S3 alone, but only the ledger knows which jobs a job waits for:
 
     \b
       s3commit show 7c9e6679-7425-40de-944b-e07fc1f90ae7
@@ -86,7 +91,21 @@ def show(session: Session, *, job: NamedJob, following: bool, history: bool, tim
         session.out.table(found, "states", COLUMNS)
         session.out.note(*found["problems"])
     else:
-        session.out.facts(job_document(session, read_job(session, *find())))
+        document = job_document(session, read_job(session, *find()))
+        session.out.facts(document if session.out.json else for_people(document))
+
+
+def for_people(document: dict[str, Any]) -> dict[str, Any]:
+    """The same under the names that people know, without what only a pipeline reads."""
+    mode, scope, listed = (document[name] for name in ("conflict", "scope", "uploadsComplete"))
+    within = " of its partitions" * (scope == Scope.PARTITION and mode == Conflict.REPLACE)
+    names = {"conflict": "mode", "uploadsComplete": "uploadsListed"}
+    told: dict[str, Any] = {
+        **document,
+        "conflict": mode and f"{_MODES[mode]}{within}",
+        "uploadsComplete": "all" if listed else "some",
+    }
+    return {names.get(name, name): one for name, one in told.items() if name not in _INNER}
 
 
 def job_document(
@@ -117,12 +136,16 @@ def job_document(
     execution = executions.get(job.execution)
     is_open = record is not None and record.state is JobState.OPEN
     holder = committed_holder(job.ledger, record) if job.ledger and record and is_open else ""
+    fate = fate_of(session, job.directory) if job.state == JobState.COMMITTED else None
+    problems += [fate.problem] if fate and fate.problem else []
     return {
         "jobId": job.job_id,
         "destination": job.directory.destination.uri,
         "directory": job.directory.uri,
         "state": job.state,
-        "means": meaning_of(job.state, failure, execution, requested=job.request_stands),
+        "means": (fate and fate.means)
+        or meaning_of(job.state, failure, execution, requested=job.request_stands),
+        "undoneBy": (fate and fate.by) or None,
         "keyCommittedBy": holder or None,
         "createdAt": spec.created_at if spec else record.created_at if record else None,
         "updatedAt": record.updated_at if record else None,
@@ -153,7 +176,9 @@ def job_document(
         "executionError": _error(execution.failure if execution else None, advice_on_execution),
         "console": console_url(job.execution) if job.execution and session.has_console() else None,
         "problems": [*job.problems.values(), *problems, *(() if complete else (_UNCOUNTED,))],
-        "next": next_step(job, execution, in_the_way, now, has_pipeline, key_holder=holder),
+        "next": next_step(
+            job, execution, in_the_way, now, has_pipeline, key_holder=holder, fate=fate
+        ),
     }
 
 

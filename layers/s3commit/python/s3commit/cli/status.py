@@ -10,9 +10,10 @@ from s3commit.cli.advice import REQUEST_PATIENCE, needs_attention
 from s3commit.cli.alarms import sentences, watched
 from s3commit.cli.job_facts import blockers, jobs_at, kind_of
 from s3commit.cli.options import DESTINATION, table_option, with_session
-from s3commit.cli.render import epoch_of, fields, took
+from s3commit.cli.render import KEY_DIGITS, epoch_of, fields, took
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.jobs.past_commits import undone_by
 from s3commit.core.jobs.record import committed_holder
 from s3commit.core.model.amounts import many
 from s3commit.core.model.destination import Destination
@@ -26,10 +27,12 @@ from s3commit.core.ports.objects import listed_at
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
 LOOKED_AT = 50
 NONE_UNDER_WAY = "no jobs under way; --all adds those that have ended"
+# Alarms that ring while events wait, on their way to the ledger.
+_LATE = {"EventsLost", "FunctionErrors", "FunctionThrottles", "IngestBacklog", "RequestBacklog"}
 NOT_HERE = "s3commit log DESTINATION also shows jobs whose events have not arrived"
 _COLUMNS = (
     "attention as !, state, ageSeconds, jobId as JOB, destination, requestedSeconds,"
-    " executionFailed, waitsSeconds, waitsFor as FOR, code as WHY NOT"
+    " executionFailed, waitsSeconds, waitsFor as FOR, code as WHY NOT, undoneBy as UNDONE BY"
 )
 
 
@@ -68,10 +71,10 @@ def status(
     long it has been blocked, FOR the jobs that block it. REQUESTED is how long ago the end of an
     OPEN job was requested. EXECUTION FAILED has the error code. A "!" marks a job whose execution
     is dead or has not begun in five minutes, and a job without progress for too long: 40 minutes in
-    SEALED, an hour in later states, a day while its tasks write; and one that can add nothing,
-    since another job was committed with its key. WHY NOT is the code of a job that was not
-    committed, or can't be. Run `s3commit show JOB` for the next step, `s3commit log DESTINATION`
-    for what has ended at a table. Last come the deployment's alarms that ring, its dead letters,
+    SEALED, an hour in later states, a day while its tasks write. WHY NOT is the code of a job that
+    was not committed, or can't be. UNDONE BY has the first digits of the id of the undo that has
+    undone the job. Run `s3commit show JOB` for the next step, `s3commit log DESTINATION` for what
+    has ended at a table. Last come the deployment's alarms that ring, its dead letters,
     and whether it is paused, if the caller has the rights to read them (cloudwatch:DescribeAlarms,
     sqs:GetQueueAttributes, lambda:GetEventSourceMapping, events:DescribeRule).
     """
@@ -86,8 +89,11 @@ def status(
     records = [record for of_state, _ in found for record in of_state]
     document = jobs_document(session, table, records)
     document["complete"] = not any(stopped for _, stopped in found)
-    session.out.table(document, "jobs", _COLUMNS)
+    brief = [job | {"undoneBy": (job["undoneBy"] or "")[:KEY_DIGITS]} for job in document["jobs"]]
+    session.out.table(document if session.out.json else {"jobs": brief}, "jobs", _COLUMNS)
     none = "no jobs" if ended_too or states else NONE_UNDER_WAY
+    if document["unheard"] or document["disabled"] or _LATE & {*(document["alarms"] or ())}:
+        none = "no such job has reached the ledger, but events are held up: see below"
     summary = _summary(document["jobs"], document["counts"]) or f"{none}; {NOT_HERE}"
     session.out.note(summary, *sentences(document))
     if not document["complete"]:
@@ -95,8 +101,13 @@ def status(
     session.out.note(*document["problems"])
 
 
-def jobs_document(session: Session, table: str, records: list[JobRecord]) -> dict[str, Any]:
-    """The rows of the jobs, those that need attention first, then the latest; and what rings."""
+def jobs_document(
+    session: Session, table: str, records: list[JobRecord], later: Iterable[JobRecord] = ()
+) -> dict[str, Any]:
+    """The rows of the jobs, those that need attention first, then the latest; and what rings.
+
+    Their undos are looked for among themselves, and among the ``later`` jobs.
+    """
     ledger, now = session.ledger(table), session.epoch()
     waits = dict(session.parallel(lambda record: (record.ref, blockers(ledger, record)), records))
     blocking = [other for others in waits.values() for other in others]
@@ -105,7 +116,13 @@ def jobs_document(session: Session, table: str, records: list[JobRecord]) -> dic
     still_open = [one for one in records if one.state is JobState.OPEN and one.idempotency_key]
     taken = {one.ref for one in _oldest(still_open) if committed_holder(ledger, one)}
     requests, unseen = _read_requests(session, records)
-    jobs = [_document(one, waits, executions, requests, now, taken=taken) for one in records]
+    ended = [one for one in (*records, *later) if one.state is JobState.COMMITTED]
+    undone = undone_by((_name(one), _name(one, one.undoes)) for one in ended if one.undoes)
+    jobs = [
+        _document(one, waits, executions, requests, now, taken=taken)
+        | {"undoneBy": undone.get(_name(one), (None, None))[1]}
+        for one in records
+    ]
     jobs.sort(key=lambda job: (job["attention"], job["updatedAt"]), reverse=True)
     found, unwatched = watched(session, table)
     return {
@@ -115,6 +132,10 @@ def jobs_document(session: Session, table: str, records: list[JobRecord]) -> dic
         "jobs": jobs,
         **found,
     }
+
+
+def _name(record: JobRecord, job_id: str = "") -> tuple[str, str]:
+    return record.destination.uri, job_id or record.job_id
 
 
 def _read_requests(
@@ -163,7 +184,7 @@ def _document(
     is_taken = ALREADY_COMMITTED if record.ref in taken else None
     return {
         **fields(record, "job_id", "state", "created_at", "updated_at", "note", "labels"),
-        "attention": silent or lost or failed is not None or record.ref in taken,
+        "attention": silent or lost or failed is not None,
         "ageSeconds": int(now - epoch_of(record.updated_at)),
         "requestedSeconds": requested,
         "waitsSeconds": seconds,
@@ -173,7 +194,8 @@ def _document(
         "undoes": record.undoes or None,
         "tookSeconds": took(record.opened_at or record.created_at, record.finished_at),
         "idempotencyKey": record.idempotency_key,
-        **fields(record.plan, "files", "bytes", "rows"),
+        # The files that a job has planned and not committed were never there.
+        **fields(None if record.failure else record.plan, "files", "bytes", "rows"),
         "execution": record.execution or None,
         "executionStatus": execution.status if execution else None,
         "executionFailed": failed,

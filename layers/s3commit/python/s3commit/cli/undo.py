@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from s3commit.cli.job_facts import kind_of, locate
-from s3commit.cli.log import job_documents
 from s3commit.cli.options import NamedJob, dry_run_option, job_options, with_session
 from s3commit.cli.render import some
 from s3commit.cli.session import Session
+from s3commit.cli.short_ids import job_documents
 from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.amounts import amount, many
@@ -45,9 +45,10 @@ def undo(
 ) -> None:
     """Undo a committed job: remove its files and restore the files that it replaced.
 
-    JOB is a job id or the s3:// URI of a job directory. The undo is a job of its own, with the same
-    guarantee: after its decision it happens completely, or not at all. Its id is printed; to undo
-    the undo, undo that job. The job's idempotency key is free again, for the corrected data.
+    JOB is a job id, its first 8 digits or more, or the s3:// URI of a job directory. The undo is a
+    job of its own, with the same guarantee: after its decision it happens completely, or not at
+    all. Its id is printed; to undo the undo, undo that job. The job's idempotency key is free
+    again, for the corrected data.
 
     Files that a later job has replaced stay as they are. Files that the job itself replaced come
     back from the versions that the bucket keeps. Refused (exit 3), and nothing is changed, if a

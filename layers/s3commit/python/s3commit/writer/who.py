@@ -30,7 +30,9 @@ def this_program(
     and characters that UTF-8 cannot encode are replaced.
     """
     run = "/".join(filter(None, (environment.get(name) for name in AIRFLOW)))
-    texts = (application_id, application or Path(sys.argv[0]).name, _user(), socket.gethostname())
+    name = Path(sys.argv[0]).name
+    name = application or (f"python {name}" if name in {"-", "-c"} else name)
+    texts = (application_id, name, _user(), socket.gethostname())
     return Who(*(text[:MAX_WHO].encode(errors="replace").decode() for text in (*texts, run)))
 
 

@@ -17,7 +17,7 @@ from s3commit.cli.options import NamedJob, parse_job
 from s3commit.cli.page.table_view import LISTED, partitions_of
 from s3commit.cli.render import epoch_of, rows, took
 from s3commit.cli.session import Session
-from s3commit.cli.show import job_document
+from s3commit.cli.show import for_people, job_document
 from s3commit.cli.show_history import history_document
 from s3commit.core.documents.commit_manifest import read_commit_manifest
 from s3commit.core.formats.layout import JobDirectory
@@ -50,7 +50,7 @@ def job_view(session: Session, asked: Mapping[str, str]) -> dict[str, Any]:
     job = read_job(session, directory, table, typed)
     document = job_document(session, job, SCANNED_UPLOADS, LISTED_MANIFESTS)
     history = history_document(session, job.execution)
-    facts = {name: value for name, value in document.items() if name not in _DRAWN}
+    facts = {name: one for name, one in for_people(document).items() if name not in _DRAWN}
     return {
         **{"title": f"Job {job.job_id}", "job": document},
         "next": document["next"],
@@ -124,7 +124,7 @@ def _progress(document: dict[str, Any]) -> dict[str, Any]:
     visible: int | None = None if state == JobState.ROLLING_BACK else 0
     uncounted = not document["uploadsComplete"]
     if state in {JobState.COMMITTED, JobState.PUBLISHING}:
-        visible = files
+        visible = 0 if document["undoneBy"] else files
     elif state == JobState.COMMITTING and files is not None:
         visible = None if uncounted else max(0, files - document["openUploads"])
     size = counts.get("bytes")

@@ -12,6 +12,7 @@ from s3commit.cli.job_facts import jobs_at
 from s3commit.cli.log import by_of
 from s3commit.cli.page.table_view import place_in
 from s3commit.cli.session import Session
+from s3commit.cli.short_ids import LOOKED_AT
 from s3commit.cli.status import jobs_document
 from s3commit.core.documents.job_json import read_spec
 from s3commit.core.formats.layout import JobDirectory, parse_destination
@@ -112,7 +113,18 @@ class JobsView:
         under_way = [one for one in states if one not in ENDED and not before]
         old = [one for some in in_order(session.parallel, oldest, under_way) for one in some]
         records = {one.ref: one for one in old} | shown
-        document = jobs_document(session, table, [*records.values()])
+        # Undos come after their jobs, so a list without gaps has them all. For another list the
+        # ledger is read: S3 would take a listing for each table.
+        later = list[JobRecord]()
+        done = [one.updated_at for one in shown.values() if one.state is JobState.COMMITTED]
+        if done and (before or only["key"] or only["note"]):
+            found, _ = jobs_at(
+                *(ledger, JobState.COMMITTED, now, place, LOOKED_AT),
+                latest_first=True,
+                since=min(done),
+            )
+            later = [one for one in found if one.undoes]
+        document = jobs_document(session, table, [*records.values()], later)
         known = {(one.job_id, one.destination.uri) for one in shown.values()}
         document["jobs"] = [
             job

@@ -11,7 +11,7 @@ plan there before it is decided. docs/adr/0032 has the reasons.
 A decision record that can't be read holds the jobs that its own job may meet, and no others.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -46,7 +46,7 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.clock import CallTime
 from s3commit.core.ports.ledger import Ledger, LostRaceError
-from s3commit.core.ports.objects import listed_at
+from s3commit.core.ports.objects import ObjectReader, listed_at
 from s3commit.core.ports.parallel import together
 
 _FORWARD = (JobState.COMMITTING, JobState.PUBLISHING, JobState.COMMITTED)
@@ -98,16 +98,19 @@ def heal(
     return 0
 
 
-def doubt_about(ledger: Ledger) -> str:
+def doubt_about(ledger: Ledger, *, first: Callable[[], bool] = lambda: False) -> str:
     """The warning that the ledger lacks decided jobs, in a line; empty if it has all. Reads alone.
 
-    Raises `NeedsOperatorError` (``LEDGER_RESTORED``).
+    ``first`` is asked where it has decided none: whether nothing was ever decided beside it. Raises
+    `NeedsOperatorError` (``LEDGER_RESTORED``).
     """
     found = ledger.peek_healing()
     waits = f"{(LONGEST_CALL + FUNCTION_CLOCKS) // 60} minutes after the next job, or sweep"
+    if not found and first():
+        return ""
     if not found:
         return (
-            "the ledger's table is empty: it knows no job. If it took the place of a lost one, it"
+            "the ledger's table has no decided job yet. If it took the place of a lost one, it"
             f" knows the decided jobs {waits}"
         )
     unread = [f"s3://{bucket}/{key}" for bucket, one in found.items() for key in one.unread]
@@ -124,6 +127,12 @@ def doubt_about(ledger: Ledger) -> str:
         f"the ledger's table is new, and may lack decided jobs of {', '.join(lacking)}: it knows"
         f" them {waits}, looked at it first"
     )
+
+
+def is_untouched(store: ObjectReader, bucket: str) -> bool:
+    """True if no job was ever decided in the bucket, nor is about to be. One listing."""
+    listed = islice(store.list(bucket, PIPELINE), 2)
+    return all(one.key == OWNER for one in listed)
 
 
 def _bring_back(ports: Ports, bucket: str, keys: Iterable[str]) -> dict[str, S3CommitError]:

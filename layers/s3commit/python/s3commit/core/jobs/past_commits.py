@@ -78,10 +78,14 @@ class Commit:
 
 
 def manifests_at(
-    store: ObjectReader, destination: Destination
+    store: ObjectReader, destination: Destination, start: str = ""
 ) -> Iterator[tuple[JobDirectory, ListedObject]]:
-    """Each manifest of a committed job of the destination. One request for 1,000 jobs."""
-    for listed in store.list(destination.bucket, destination.prefix + COMMITS):
+    """Each manifest of a committed job of the destination, of which the id begins with ``start``.
+
+    One request for 1,000 jobs.
+    """
+    prefix = destination.prefix + COMMITS + (start and f"_{start}")
+    for listed in store.list(destination.bucket, prefix):
         job = parse_commit_manifest_key(destination, listed.key)
         if job is not None:
             yield job, listed

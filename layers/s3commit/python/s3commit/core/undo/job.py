@@ -145,11 +145,16 @@ def _versions(
     files = found.restores
     versions = in_order(ports.parallel, version, files)
     if missing := versions.count(None):
+        listed = ports.store.list_versions(directory.bucket, directory.commits)
+        # https://docs.aws.amazon.com/AmazonS3/latest/userguide/versioning-workflows.html
+        keeps = (one.version_id for one in listed) if missing == len(files) else ()
+        has = f"no longer has a version of {missing} of the {len(files)} files"
+        if "null" in keeps:  # the list was put when the files were removed
+            has = f"kept no versions when job {directory.job_id} ended, so it has none of the files"
         refuse(
             "VERSIONS_GONE",
-            f"bucket {directory.bucket} no longer has a version of {missing} of the {len(files)}"
-            f" files that job {directory.job_id} replaced (it keeps none, or they have expired), so"
-            f" they can't come back. {instead(found.removes)}",
+            f"bucket {directory.bucket} {has} that job {directory.job_id} replaced, and they can't"
+            f" come back. {instead(found.removes)}",
         )
     return tuple(zip(files, versions, strict=True))
 
