@@ -22,7 +22,7 @@ def test_the_python_page_does_what_it_says(
 ) -> None:
     expected = run_page(GUIDE / "python.md", tmp_path, f"{environment.bucket}/guide")
     assert capsys.readouterr().out.splitlines() == expected
-    assert len(expected) >= 6
+    assert len(expected) >= 5
 
 
 @pytest.fixture
