@@ -40,6 +40,8 @@ PATIENCE: Final = {True: 900.0, False: 600.0}  # seconds that a job is given, on
 def main(arguments: list[str] | None = None) -> int:
     """0 if all that could be tried was kept and nothing is left, else 1; 2 if nothing was begun."""
     chosen = _parse(arguments)
+    for one in SIGNALS:  # whatever the shell has set
+        signal.signal(one, _interrupt)
     try:
         return _run(chosen)
     except (BotoCoreError, ClientError) as error:  # a run that has begun reports its own
@@ -80,8 +82,6 @@ def _run(chosen: argparse.Namespace) -> int:
 def _carry_out(place: Place, report: Report, chosen: argparse.Namespace) -> None:
     """Deploy, try, measure; whatever happens, remove all of it."""
     began = time.monotonic()
-    for one in SIGNALS:  # whatever the shell has set
-        signal.signal(one, _interrupt)
     try:
         _say(f"deploying {place.name} ...")
         run = Run(place, place.create(), chosen.files, PATIENCE[place.is_aws])

@@ -209,19 +209,23 @@ _ENDED: Final = threading.Event()  # no other one is started
 def running(command: list[str], **how: Any) -> Iterator[subprocess.Popen[str]]:
     """A program in a session of its own, that ends with the block: Ctrl-C is the run's alone.
 
-    What it prints goes to stderr, unless the caller takes it.
+    A run that is killed ends its programs too: a shell waits for the end of a pipe that only the
+    run holds. What a program prints goes to stderr, unless the caller takes it.
     """
     if _ENDED.is_set():
         raise BrokenError("the run was interrupted")
-    told = {"stdout": sys.stderr, **how}
-    with subprocess.Popen(command, start_new_session=True, text=True, **told) as process:
-        _PROGRAMS.add(process.pid)
-        try:
-            yield process
-        finally:
-            _PROGRAMS.discard(process.pid)
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+    told: dict[str, Any] = {"stdout": sys.stderr, **how, "start_new_session": True}
+    with subprocess.Popen(command, text=True, **told) as process:
+        kill = ["sh", "-c", 'read -r _; kill -9 -"$0"', str(process.pid)]
+        with subprocess.Popen(kill, stdin=subprocess.PIPE, start_new_session=True) as guard:
+            _PROGRAMS.add(process.pid)
+            try:
+                yield process
+            finally:
+                guard.kill()
+                _PROGRAMS.discard(process.pid)
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
 
 
 def end_programs() -> None:

@@ -17,7 +17,7 @@ REFERENCE: Final = "docs/reference.md"
 # The public names, whose docstrings the site has below the keywords.
 NAMES: Final = {
     "From Spark": ("spark.write", "spark.batch_writer", "spark.read"),
-    "From any program": ("write_table", "open_job", "undo"),
+    "From any program": ("write_table", "open_job", "undo", "undo_back_to"),
     "Jobs, tasks and files": ("Job", "Task", "PendingUpload", "JobDirectory"),
     "Settings": (
         *("Mode", "OverwriteMode", "Compression"),

@@ -29,6 +29,8 @@ and the bucket's encryption.
 {read}
 ## `undo`
 
+`undo_back_to` has these without `leave_removed`: it keeps the job, and undoes what came after it.
+
 {undo}
 ## `CommitResult`
 

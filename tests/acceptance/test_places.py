@@ -2,6 +2,10 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +13,7 @@ import boto3
 import pytest
 
 from acceptance import things
-from acceptance.places import Aws, BrokenError
+from acceptance.places import ROOT, Aws, BrokenError
 from tests.conftest import REGION
 from tests.contract.given import make_bucket
 
@@ -40,6 +44,34 @@ STACK = {
 
 def stacks_of(place: Aws) -> list[str]:
     return [f"{one}-{place.name}" for one in ("S3CommitPipeline", "S3CommitStorage")]
+
+
+KILLED = """
+import os, signal
+from acceptance.places import running
+
+with running(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=-1) as process:
+    print(process.stdout.readline(), end="", flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_programs_of_a_run_that_is_killed_end_with_what_they_have_started() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    for _ in range(400):
+        try:
+            os.kill(int(done.stdout), 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    raise AssertionError("it goes on")
 
 
 def test_on_aws_the_stacks_go_and_what_they_leave_and_nothing_else(clients: things.Clients) -> None:

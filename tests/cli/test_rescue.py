@@ -372,7 +372,7 @@ def test_what_stops_half_way_is_not_said_to_have_changed_nothing(desk: Desk, ver
     assert len(desk.world.open_uploads()) == left - 1
     assert "nothing was changed" not in line
     assert "the token has expired [ACCESS_DENIED]; the command stopped partway; changes" in line
-    desk.session.begun = False
+    desk.session.begun = ""
     desk.world.plan.fail("list_uploads", AccessError("the token has expired"))
     line = desk.fails("rescue", uri, "--abort", "x", exit_code=1)
     assert "nothing was changed" in line

@@ -13,6 +13,7 @@ from s3commit.core.documents.job_json import Conditions
 from s3commit.core.documents.result_json import RESULT_JSON, JobResult
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
+from s3commit.core.model.checks import Check, Kind
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import AccessError, TransientError
 from s3commit.core.model.outcome import Outcome
@@ -23,21 +24,26 @@ from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk, arn_of
 from tests.core.world import BUCKET, job_directory
 from tests.fakes.execution import STEPS
 
+CHECKS = (Check("n", Kind.NUMBER, "0", nulls=0),)
 DAY: Any = {"conflict": Conflict.REPLACE, "scope": Scope.PARTITION, "partition_by": ("dt",)}
 
 
 def test_the_policy_is_shown_whole(desk: Desk) -> None:
     directory = desk.requested_job(
-        **DAY, idempotency_key="sales 2026-11-21", conditions=Conditions(min_rows=1, max_rows=9)
+        **DAY,
+        idempotency_key="sales 2026-11-21",
+        conditions=Conditions(min_rows=1, max_rows=9, checks=CHECKS),
     )
     text = desk.text("show", directory.uri)
     assert (
         "conflict replace\nscope partition\npartition by dt\n"
         "idempotency key sales 2026-11-21\n"
-        "conditions min rows 1, max rows 9\n"
+        "conditions min rows 1\nconditions max rows 9\n"
+        "conditions checks column n, kind number, min 0, nulls 0\n"
     ) in text
     document = desk.json("show", directory.uri)
-    assert document["conditions"] == {"minRows": 1, "maxRows": 9}
+    checks = [{"column": "n", "kind": "number", "min": "0", "nulls": 0}]
+    assert document["conditions"] == {"minRows": 1, "maxRows": 9, "checks": checks}
     assert document["idempotencyKey"] == "sales 2026-11-21"
 
 

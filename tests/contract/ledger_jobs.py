@@ -16,7 +16,7 @@ T0 = "2026-11-21T22:00:00.000Z"
 T1 = "2026-11-21T22:00:01.000Z"
 NODE = "lake/table/"
 KEY = "f" * 64
-PLAN = PlanFacts(sha256="a" * 64, units=2, files=3, bytes=12345, rows=99, directories="9" * 64)
+PLAN = PlanFacts("a" * 64, 2, 3, 12345, 99, directories="9" * 64, failed_check="column 'n'")
 OTHER_PLAN = replace(PLAN, sha256="b" * 64, rows=None, partitions="d" * 64)
 REPLACED = ReplacedFacts(sha256="e" * 64, files=4, bytes=9876)
 OTHER_REPLACED = ReplacedFacts(sha256="f" * 64, files=0, bytes=0)

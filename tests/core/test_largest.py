@@ -21,7 +21,6 @@ from s3commit.core.documents.commit_manifest import (
 from s3commit.core.documents.decision_json import put_decision, read_decision
 from s3commit.core.documents.job_json import (
     JOB_JSON,
-    MAX_COLUMN_NAME,
     MAX_COLUMNS,
     MAX_JOB_BYTES,
     MAX_KEY_CHARACTERS,
@@ -36,6 +35,7 @@ from s3commit.core.formats.layout import MAX_PREFIX_BYTES, JobDirectory, parse_d
 from s3commit.core.formats.strict_json import LONGEST_LINE, TOO_LARGE, dump
 from s3commit.core.jobs.record import new_record
 from s3commit.core.model import limits
+from s3commit.core.model.checks import MAX_COLUMN_NAME
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.fields import Whole
@@ -43,6 +43,7 @@ from s3commit.core.model.outcome import MAX_TEXT, Failure, Outcome
 from s3commit.core.model.record import PlanFacts, ReplacedFacts, Waits
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
+from tests.core.test_checks import LONGEST_VERDICT
 from tests.core.world import BUCKET as BUCKET_OF_WORLD
 from tests.core.world import JOB, World, job_directory
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
@@ -91,7 +92,8 @@ def test_the_record_of_the_largest_job_fits_into_an_item_to_its_end() -> None:
     record = ledger.take_over(record, execution="e" * 300, now=NOW)
     record = ledger.advance(record, JobState.SEALED, now=NOW)
     most = 2**63 - 1
-    facts = PlanFacts("a" * 64, 4_000, most, most, most, "b" * 64, "d" * 64)
+    longest = WIDE * LONGEST_VERDICT
+    facts = PlanFacts("a" * 64, 4_000, most, most, most, "b" * 64, "d" * 64, longest)
     nodes = tuple(
         f"{BUCKET}/{n}".ljust(limits.MAX_NODE_BYTES - 1, "n") + "/" for n in range(limits.MAX_NODES)
     )

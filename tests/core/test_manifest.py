@@ -20,6 +20,7 @@ from s3commit.core.documents.pendingset import (
     encode_pendingset,
     expected_etag,
 )
+from s3commit.core.model.checks import MAX_FIGURE, Figures
 from s3commit.core.model.errors import InvalidInputError
 from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 
@@ -60,9 +61,12 @@ files = st.builds(
 )
 
 
+FIGURES = (Figures("n", "", "x" * MAX_FIGURE, 0), Figures("m", None, "1"), Figures("n"))
+
+
 @given(st.lists(files, max_size=5, unique_by=lambda file: file.key), st.none() | st.integers(0, 9))
 def test_a_pendingset_comes_back_as_it_was(found: list[PendingFile], tasks: int | None) -> None:
-    pending = PendingSet(JOB, tuple(found), "t3", "a0", tasks)
+    pending = PendingSet(JOB, tuple(found), "t3", "a0", tasks, FIGURES[: len(found)])
     assert decode_pendingset(encode_pendingset(pending), DIRECTORY, NAME) == pending
 
 
@@ -128,6 +132,14 @@ def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 COMMIT = "commits.0."
+FORGED: list[Any] = [
+    {},
+    [{"least": "1"}],
+    [{"column": "n", "least": 1}],
+    [{"column": "n", "greatest": "x" * (MAX_FIGURE + 1)}],
+    [{"column": "n", "nulls": -1}],
+    [{"column": "n"}] * 21,
+]
 HOSTILE = [
     ("version", 2, "BAD_VERSION"),
     ("commits", KeyError, "BAD_FIELD"),
@@ -167,6 +179,7 @@ HOSTILE = [
     (COMMIT + "etags", [{"etag": "a" * (MAX_ETAG + 1)}], "BAD_FIELD"),
     (COMMIT + "length", -1, "BAD_FIELD"),
     (COMMIT + "length", 2**62, "BAD_FIELD"),
+    *(("checked", said, "BAD_FIELD") for said in FORGED),
 ]
 
 

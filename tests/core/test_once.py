@@ -12,6 +12,7 @@ from s3commit.core.documents.job_json import Conditions
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import dump
 from s3commit.core.jobs import idempotency
+from s3commit.core.model.checks import Check
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import NeedsOperatorError
 from s3commit.core.model.locks import key_digest
@@ -74,7 +75,8 @@ def test_i11_a_job_that_is_run_again_adds_nothing_and_names_the_one_that_did(
     """It is told so before its own conditions are judged."""
     world = World()
     ask(world, FIRST, conflict=conflict)
-    ask(world, SECOND, conflict=conflict, conditions=Conditions(min_rows=10**9))
+    unmet = Conditions(min_rows=10**9, checks=(Check("n", nulls=0),))
+    ask(world, SECOND, conflict=conflict, conditions=unmet)
     world.run(FIRST)
     marker = world.json("sales/_SUCCESS")
     world.run(SECOND)

@@ -3,8 +3,11 @@
 import dataclasses
 import inspect
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,7 +19,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import s3commit.spark
-from s3commit.core.model.errors import InvalidInputError, NotFoundError, S3CommitError
+from s3commit.core.model.errors import (
+    InvalidInputError,
+    JobFailedError,
+    NotFoundError,
+    S3CommitError,
+)
 from s3commit.core.model.states import JobState
 from s3commit.spark import CommitResult, WrongPythonError, batch_writer, tasks, write
 from tests.native.s3a import ROOT
@@ -47,6 +55,32 @@ def test_the_result_says_what_was_committed(session: SparkSession, place: Place)
         manifest=f"{place.destination.uri}_commits/_{job}.jsonl",
     )
     assert place.tidy().state is JobState.COMMITTED
+
+
+def test_columns_of_every_type_of_spark_are_checked(session: SparkSession, place: Place) -> None:
+    """At both bounds at once; then one too low, and one value that is null."""
+    day, moment = date(2026, 11, 20), datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
+    values: dict[str, Any] = {
+        **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), -7),
+        **{"float": 0.5, "double": 0.1, "decimal(5,2)": Decimal("0.10"), "string": "ü"},
+        **{"decimal(38,2)": Decimal("-0.1"), "boolean": True, "date": day},
+        **{"timestamp": moment, "timestamp_ntz": moment.replace(tzinfo=None)},
+    }
+    texts = {"timestamp": "2026-11-20 05:30:00Z", "timestamp_ntz": "2026-11-20 05:30:00"}
+    shown = {kind: texts.get(kind, value) for kind, value in values.items()}
+    columns = [f"cast('{value}' as {kind}) `{kind}`" for kind, value in shown.items()]
+    frame = session.range(0, 4, 1, 2).selectExpr("id % 2 k", *columns, "cast(null as binary) b")
+    same = {kind: {"min": value, "max": value, "nulls": 0} for kind, value in values.items()}
+    how: Any = {"mode": "append", "partition_by": "k"}
+    write(frame, place.uri, checks={**same, "b": {"nulls": 4}}, **how)
+    late = {"timestamp": {"min": moment + timedelta(0, 0, 1)}}
+    for checks, says in (({"b": {"nulls": 3}}, "'b' has 4 nulls"), (late, "05:30:00.000001+00:00")):
+        with pytest.raises(JobFailedError, match=re.escape(says)) as caught:
+            batch_writer(place.uri, query=says, partition_by="k", checks=checks)(frame, 0)
+        assert caught.value.code == "CHECK_FAILED"
+    with pytest.raises(InvalidInputError, match="'k' is not in the files"):
+        write(frame, place.uri, checks={"k": {"min": 0}}, **how)
+    assert len(place.jobs) == 3
 
 
 SAID: Any = {"note": "backfill, ticket 7", "labels": {"dag": "sales", "run": "7"}}

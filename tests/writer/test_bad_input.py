@@ -43,6 +43,7 @@ CALLS: dict[Callable[..., Any], tuple[Any, ...]] = {
     s3commit.open_job: (PLACE,),
     s3commit.write_table: (pa.table({"a": [1]}), PLACE),
     s3commit.undo: (PLACE, JOB),
+    s3commit.undo_back_to: (PLACE, JOB),
     spark.write: (Spark(), PLACE),
     spark.batch_writer: (PLACE,),
     spark.read: (Spark(), PLACE),

@@ -84,13 +84,17 @@ def test_a_commit_after_an_abort_says_which_word_stands(job: Job, store: MemoryO
     assert standing(store, job) == AbortRequest(JOB, "no sign of life")
 
 
-def test_what_the_sweep_gave_up_is_told_by_its_result(job: Job, store: MemoryObjectStore) -> None:
+def test_what_the_sweep_gave_up_is_told_by_its_result(
+    job: Job, store: MemoryObjectStore, plan: FaultPlan
+) -> None:
     """It may say that another job has committed the data, which is no failure."""
     body = encode_request(AbortRequest(JOB, "abandoned", abandoned=True))
     store.put(BUCKET, job.directory.request, body)
     end(store, job, Outcome.ABORTED, Failure("ALREADY_COMMITTED", "by another"))
     unknown = CommitResult(job.directory.destination.uri, already_committed=True)
     assert job.commit([attempt()]) == unknown, "no list or hint says which job it was"
+    plan.fail("get", TransientError("timed out"), where=lambda call: "/_once/" in call.key)
+    assert job.commit([attempt()]) == unknown, "nor is the outcome lost to a read that fails"
     end(store, job, Outcome.ABORTED, Failure("ABANDONED", "no task has ended"))
     with pytest.raises(JobFailedError, match="no task has ended") as caught:
         job.commit([attempt()])

@@ -34,6 +34,7 @@ from s3commit.core.documents.request_json import (
 from s3commit.core.documents.result_json import RESULT_JSON, JobResult, decode_result
 from s3commit.core.documents.success_marker import success_job_id
 from s3commit.core.formats.strict_json import digest, dump
+from s3commit.core.model.checks import Check, Figures, Kind
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.outcome import Failure, Outcome
 from tests.core.test_manifest import NAME, one_set
@@ -42,7 +43,8 @@ from tests.core.world import BUCKET, JOB, World, job_directory
 Read = Callable[[bytes], object]
 
 DIRECTORY = job_directory()
-PENDINGSET = encode_pendingset(one_set())
+FIGURES = Figures("n", "1", "2", 0)
+PENDINGSET = encode_pendingset(replace(one_set(), checked=(FIGURES,)))
 SPEC = JobSpec(
     JOB,
     DIRECTORY.destination,
@@ -50,7 +52,7 @@ SPEC = JobSpec(
     idempotency_key="k",
     created_at="2026Z",
     client="spark",
-    conditions=Conditions(min_rows=0, max_rows=9, min_files=1),
+    conditions=Conditions(0, 9, 1, (Check("n", Kind.NUMBER, "0", "9", 0),)),
     who=Who("app-1", "sales", "ann", "host-1", "dag/run/task"),
     note="backfill, ticket 7",
     labels=("dag=sales", "run=7"),

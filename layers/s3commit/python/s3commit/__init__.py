@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from s3commit.writer.target import StreamClosedError
     from s3commit.writer.task import Task
     from s3commit.writer.transfer import PartSizes, UploadSettings
-    from s3commit.writer.undo import undo
+    from s3commit.writer.undo import undo, undo_back_to
 
-__all__ = ["__version__", "open_job", "undo", "write_table"]
+__all__ = ["__version__", "open_job", "undo", "undo_back_to", "write_table"]
 __all__ += ["Job", "JobDirectory", "PendingUpload", "Task"]
 __all__ += ["AbortAnswer", "CommitResult", "CountedAttempt", "PendingFile"]
 __all__ += ["ArrowStream", "Compression", "Encryption", "Mode", "OverwriteMode"]
@@ -61,7 +61,7 @@ _HOMES = {
     "writer.target": ("StreamClosedError",),
     "writer.task": ("Task",),
     "writer.transfer": ("PartSizes", "UploadSettings"),
-    "writer.undo": ("undo",),
+    "writer.undo": ("undo", "undo_back_to"),
 }  # all others are errors
 
 if not TYPE_CHECKING:  # a type checker would believe every name

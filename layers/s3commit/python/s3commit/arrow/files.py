@@ -16,7 +16,9 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import parquet
 
+from s3commit.arrow.checks import Footers
 from s3commit.arrow.parquet import CODECS, Sink, open_writer
+from s3commit.core.model.checks import Check
 from s3commit.writer.options import Options
 from s3commit.writer.stream import PendingUpload
 from s3commit.writer.task import Task
@@ -41,6 +43,7 @@ class Layout:
     codec: str
     max_records: int | None = None
     row_group_bytes: int = ROW_GROUP_BYTES
+    checks: tuple[Check, ...] = ()
 
 
 class DataFile:
@@ -77,14 +80,16 @@ class DataFile:
             rows = pa.Table.from_batches(batches).cast(self._layout.schema)
             self._open_writer(rows).write_table(rows, row_group_size=rows.num_rows)
 
-    def close(self) -> None:
-        """Encode the rest, write the footer and seal the output."""
+    def close(self) -> parquet.FileMetaData:
+        """Encode the rest, write the footer and seal the output; return what is in the footer."""
         self.flush()
-        self._open_writer(None).close()
+        writer = self._open_writer(None)
+        writer.close()
         if not self._sink.is_cut:
             output = self.open()
             output.rows = self.rows
             output.seal()
+        return writer.writer.metadata
 
     def _open_writer(self, first: pa.Table | None) -> parquet.ParquetWriter:
         if self._writer is None:
@@ -107,6 +112,7 @@ class TaskFiles:
 
     def __init__(self, layout: Layout) -> None:
         self.rows = 0
+        self.footers = Footers(layout.checks, layout.schema)
         self._layout = layout
         self._file: DataFile | None = None
         self._counters: Counter[str] = Counter()
@@ -182,7 +188,7 @@ class TaskFiles:
         try:
             file.open()
             with self._encoding:
-                file.close()
+                self.footers.add(file.close())
         except BaseException as error:
             self._error = self._error or error
             file.discard()
@@ -217,8 +223,9 @@ def write_rows(
             )
             return task.open(directory + name)
 
-        limit = options.max_records_per_file or None
-        return TaskFiles(Layout(open_output, schema_of(found), options.codec, limit))
+        limit, schema = options.max_records_per_file or None, schema_of(found)
+        checks = options.conditions.checks
+        return TaskFiles(Layout(open_output, schema, options.codec, limit, checks=checks))
 
     try:
         for directory, some in rows:
@@ -231,6 +238,7 @@ def write_rows(
         if files is None:
             return 0
         files.finish()
+        task.figures = files.footers.figures
         return files.rows
     except BaseException:
         if files is not None:

@@ -55,6 +55,7 @@ def write_table(
     min_rows: int | None = None,
     max_rows: int | None = None,
     min_files: int | None = None,
+    checks: Mapping[str, Mapping[str, Any]] | None = None,
     commit_timeout: float | None = None,
     compression: Compression | None = None,
     max_records_per_file: int | None = None,
@@ -88,6 +89,8 @@ def write_table(
         min_rows: the least number of rows that the job must have to be committed.
         max_rows: the largest number of rows.
         min_files: the least number of files.
+        checks: bounds of columns, ``{"price": {"min": 0, "max": 9.5, "nulls": 0}}``; ``nulls`` is
+            the largest number of nulls (docs/guide/spark.md).
         commit_timeout: seconds to wait for the outcome; by default 75 minutes.
         compression: of the columns; by default ``snappy``.
         max_records_per_file: rows of a file at most, 0 for no limit; by default 0.
@@ -117,6 +120,7 @@ def write_table(
         options = for_a_table(make_options(path, **keywords))
         options = replace(options, scope=options.scope_in(None))
         check_versions("pyarrow")
+        from s3commit.arrow.checks import with_checks  # noqa: PLC0415
         from s3commit.arrow.files import write_rows  # noqa: PLC0415
         from s3commit.arrow.other_schema import check_schema as check  # noqa: PLC0415
         from s3commit.arrow.partitions import by_directory, file_schema, stream  # noqa: PLC0415
@@ -127,6 +131,7 @@ def write_table(
             return earlier
         found, batches = stream(table)
         schema = file_schema(found, options.partition_by)
+        options = with_checks(options, schema)
         like = partial(check, schema, options.partition_by)
         if dry_run:
             return look_only(options, like)

@@ -97,17 +97,14 @@ def _is_of_output(error: Exception) -> bool:
     return isinstance(error, OSError) and frames[-1].f_code is click.echo.__code__
 
 
-def _line(error: S3CommitError, *, changes: bool, begun: bool) -> str:
+def _line(error: S3CommitError, *, changes: bool, begun: str) -> str:
     bare = error.code == S3CommitError.code or error.code in error.message
     said = [error.message if bare else f"{error.message} [{error.code}]"]
     if isinstance(error, TransientError):
         doubt = "the change may have been made; it is safe to run the command again"
         said.append(doubt if changes else "try again")
     elif begun:
-        said.append(
-            "the command stopped partway; changes so far remain. Run it again without --commit or"
-            " --abort to check"
-        )
+        said.append(begun)
     elif changes and isinstance(error, JobRefusedError | UnchangedError):
         said.append("nothing was changed")
     if error.code == NO_TABLE:

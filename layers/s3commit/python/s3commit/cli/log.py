@@ -155,12 +155,12 @@ def _begun(session: Session, destination: Destination) -> dict[str, str]:
             found |= {record.job_id: record.updated_at for record in here}
     manifests = manifests_at(session.store, destination)
     put = [(one.job_id, listed.modified) for one, listed in manifests]
-    for job_id, moment in chain(put, _job_documents(session, destination)):
+    for job_id, moment in chain(put, job_documents(session, destination)):
         found[job_id] = max(moment, found.get(job_id, ""))
     return found
 
 
-def _job_documents(session: Session, destination: Destination) -> Iterator[tuple[str, str]]:
+def job_documents(session: Session, destination: Destination) -> Iterator[tuple[str, str]]:
     """Each job with a ``_job.json``, and when its documents were put; tasks' are skipped."""
     bucket, prefix, after = destination.bucket, destination.prefix + MAGIC_PREFIX, ""
     while True:

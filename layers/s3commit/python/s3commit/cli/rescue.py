@@ -50,7 +50,10 @@ def rescue(
         raise NotFoundError(f"no S3A job is at s3://{destination.bucket}/{root}", code="NO_JOB")
     if acts:
         _refuse(found[0], shown=abort, partial=partial, older_than=older_than)
-        session.begun = True
+        session.begun = (
+            "the command stopped partway; changes so far remain. Run it again without --commit or"
+            " --abort to check"
+        )
         (s3a.complete if commit else s3a.abort)(session, found[0])
         found = s3a.find_jobs(session, destination, root) or found
     documents = [_document(job) for job in found]

@@ -63,7 +63,7 @@ class Session:
         self.machines: dict[str, Executions] = {}
         self.deployments: Callable[[str | None], Deployment] = cache(read_deployment)  # by name
         self.trusted: dict[str, bool] = {}  # each table that was looked at; False: it was restored
-        self.begun = False  # to change something: an error after that does not say that nothing was
+        self.begun = ""  # once something is changed: what an error says then
         self.unread = False  # a stack, once: a network that lets no request through costs seconds
         self.typed: dict[str, Any] = {}  # the options "table", "name" and "destination"
 

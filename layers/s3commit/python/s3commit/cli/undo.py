@@ -1,19 +1,29 @@
 """``s3commit undo``."""
 
 import shlex
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import click
 
-from s3commit.cli.job_facts import locate
+from s3commit.cli.job_facts import kind_of, locate
+from s3commit.cli.log import job_documents
 from s3commit.cli.options import NamedJob, dry_run_option, job_options, with_session
+from s3commit.cli.render import some
 from s3commit.cli.session import Session
 from s3commit.core.documents.result_json import JobResult
+from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.states import JobState
+from s3commit.core.undo.back_to import plan_way_back
 from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
-from s3commit.writer.undo import carry_out
+from s3commit.writer.undo import carry_out, take_back
+
+_COLUMNS = "endedAt, kind, removed, restored, jobId as JOB"
 
 
 @click.command()
@@ -23,9 +33,16 @@ from s3commit.writer.undo import carry_out
     is_flag=True,
     help="Remove the job's files, without restoring the files that it replaced.",
 )
+@click.option(
+    "--back-to",
+    is_flag=True,
+    help="Keep JOB, and undo what came after it at its destination, and inside, newest first.",
+)
 @dry_run_option
 @with_session
-def undo(session: Session, *, job: NamedJob, leave_removed: bool, dry_run: bool) -> None:
+def undo(
+    session: Session, *, job: NamedJob, leave_removed: bool, back_to: bool, dry_run: bool
+) -> None:
     """Undo a committed job: remove its files and restore the files that it replaced.
 
     JOB is a job id or the s3:// URI of a job directory. The undo is a job of its own, with the same
@@ -36,7 +53,13 @@ def undo(session: Session, *, job: NamedJob, leave_removed: bool, dry_run: bool)
     back from the versions that the bucket keeps. Refused (exit 3), and nothing is changed, if a
     file is not what the job wrote and no job says why, if a version is missing, or if a later job
     has written over what would come back.
+
+    With --back-to the table then holds what it held right after JOB. All undos are planned and
+    printed first. If one of them would be refused, nothing is changed. If a job is committed before
+    the last undo, the rest is not done. The same command continues, also after a crash.
     """
+    if back_to and leave_removed:
+        raise click.UsageError("--back-to restores what was there: leave out --leave-removed")
     directory, table, _ = locate(session, job)
     record = session.ledger(table).job(directory.ref) if table else None
     if record is not None and record.state is not JobState.COMMITTED:
@@ -44,37 +67,62 @@ def undo(session: Session, *, job: NamedJob, leave_removed: bool, dry_run: bool)
             f"job {directory.job_id} is {record.state}; only a committed job can be undone",
             code="NOT_COMMITTED",
         )
-    planned = plan_undo(session.s3, directory, leave_removed=leave_removed)
-    result = None
-    if not dry_run:
-        result = carry_out(
-            session.s3, planned, session.environment, commit_timeout=DEFAULT_COMMIT_TIMEOUT
-        )
-    _print(session, planned, result)
+    ports, environment = session.s3, session.environment
+    carry = partial(
+        carry_out, ports, environment=environment, commit_timeout=DEFAULT_COMMIT_TIMEOUT
+    )
+    if back_to:
+        _back_to(session, directory, None if dry_run else carry)
+        return
+    planned = plan_undo(ports, directory, leave_removed=leave_removed)
+    _print(session, planned, None if dry_run else carry(planned))
+
+
+def _back_to(
+    session: Session, directory: JobDirectory, carry: Callable[[PlannedUndo], JobResult] | None
+) -> None:
+    place, out = directory.destination.uri, session.out
+    way = plan_way_back(session.s3, directory, session.clock.now())
+    undos = {
+        one.directory: {
+            **_document(planned, None),
+            **{"endedAt": one.put_at, "kind": kind_of(None, one.header)},
+        }
+        for one, planned in way.undos
+    }
+    begun = Counter(job for job, _ in job_documents(session, directory.destination))
+    running = sorted(job for job, documents in begun.items() if documents == 1)  # no result yet
+    document = {"jobId": directory.job_id, "destination": place, "dryRun": carry is None}
+    document |= {"undos": [*undos.values()], "underWay": running}
+    if not out.json:
+        brief = [
+            one | ({"destination": ""} if one["destination"] == place else {})
+            for one in undos.values()
+        ]
+        out.table({"undos": brief}, "undos", _COLUMNS, "destination as AT")
+    out.note(f"{many(len(undos), 'undo')} to right after job {directory.job_id} at {place}")
+    if running:
+        out.note(f"not ended there, and not in the plan: {some(running)}")
+    try:
+        if way.refused:
+            raise way.refused
+        for one, result in take_back(session.s3, way, carry) if carry else ():
+            undos[one]["undoId"] = result.job_id
+            session.begun = "the undos that are done stay"
+            out.note(f"undid job {one.job_id}: {result.job_id}")
+    finally:
+        if out.json:
+            out.table(document, "undos", "")
 
 
 def _print(session: Session, planned: PlannedUndo, result: JobResult | None) -> None:
     found, job, undo_id = planned.found, planned.directory, result.job_id if result else None
-    rows = None if found.replaced else found.header.rows
-    removed = sum(one.length for one in found.removes)
-    backs = [file for file, _ in planned.restores]
-    back_rows = None if None in (known := [one.rows for one in backs]) else sum(filter(None, known))
-    back_bytes = sum(one.length for one in backs)
-    document = {
-        "jobId": job.job_id,
-        "destination": job.destination.uri,
-        "undoId": undo_id,
-        "removed": {"files": len(found.removes), "bytes": removed, "rows": rows},
-        "restored": {"files": len(backs), "bytes": back_bytes, "rows": back_rows},
-        "replacedFiles": found.replaced,
-        "idempotencyKey": found.header.idempotency_key,
-        "dryRun": undo_id is None,
-    }
+    document = {**_document(planned, undo_id), "dryRun": undo_id is None}
     verb = "would undo" if undo_id is None else "undid"
-    gone = amount(len(found.removes), removed, rows)
+    gone = amount(*document["removed"].values())
     did, more = f"{verb} job {job.job_id} at {job.destination.uri}: {gone} removed", []
-    if backs:
-        back = amount(len(backs), back_bytes, back_rows)
+    if planned.restores:
+        back = amount(*document["restored"].values())
         more.append(f"{'to be restored' if undo_id is None else 'restored'}: {back}")
     elif planned.leaves_removed and found.restores:
         left = many(len(found.restores), "file")
@@ -88,3 +136,19 @@ def _print(session: Session, planned: PlannedUndo, result: JobResult | None) -> 
     if undo_id:
         typed = shlex.quote(job.destination.uri)
         session.out.note(f"to revert the undo: s3commit undo {undo_id} --destination {typed}")
+
+
+def _document(planned: PlannedUndo, undo_id: str | None) -> dict[str, Any]:
+    found, job, backs = planned.found, planned.directory, [file for file, _ in planned.restores]
+    removed, size = (sum(one.length for one in files) for files in (found.removes, backs))
+    rows = None if None in (known := [one.rows for one in backs]) else sum(filter(None, known))
+    gone = None if found.replaced else found.header.rows
+    return {
+        "jobId": job.job_id,
+        "destination": job.destination.uri,
+        "undoId": undo_id,
+        "removed": {"files": len(found.removes), "bytes": removed, "rows": gone},
+        "restored": {"files": len(backs), "bytes": size, "rows": rows},
+        "replacedFiles": found.replaced,
+        "idempotencyKey": found.header.idempotency_key,
+    }

@@ -54,6 +54,7 @@ def write(
     min_rows: int | None = None,
     max_rows: int | None = None,
     min_files: int | None = None,
+    checks: Mapping[str, Mapping[str, Any]] | None = None,
     commit_timeout: float | None = None,
     compression: Compression | None = None,
     max_records_per_file: int | None = None,
@@ -84,6 +85,8 @@ def write(
         min_rows: the least number of rows that the job must have to be committed.
         max_rows: the largest number of rows.
         min_files: the least number of files.
+        checks: bounds of columns, ``{"price": {"min": 0, "max": 9.5, "nulls": 0}}``; ``nulls`` is
+            the largest number of nulls (docs/guide/spark.md).
         commit_timeout: seconds to wait for the outcome; by default 75 minutes.
         compression: of the columns; by default the session's, else ``snappy``.
         max_records_per_file: rows of a file at most, 0 for no limit; by default the session's.
@@ -139,6 +142,7 @@ def batch_writer(
     min_rows: int | None = None,
     max_rows: int | None = None,
     min_files: int | None = None,
+    checks: Mapping[str, Mapping[str, Any]] | None = None,
     commit_timeout: float | None = None,
     compression: Compression | None = None,
     max_records_per_file: int | None = None,
@@ -154,7 +158,7 @@ def batch_writer(
 
     Spark repeats a batch if it can't know that it was written. The idempotency key is
     therefore ``query`` and the batch's number. A batch without rows is a job
-    without files, unless it replaces or has conditions.
+    without files, unless it replaces or has ``min_rows``, ``max_rows`` or ``min_files``.
 
     Args:
         path: the directory, ``s3://bucket/prefix/``.
@@ -170,6 +174,8 @@ def batch_writer(
         min_rows: the least number of rows that the job must have to be committed.
         max_rows: the largest number of rows.
         min_files: the least number of files.
+        checks: bounds of columns, ``{"price": {"min": 0, "max": 9.5, "nulls": 0}}``; ``nulls`` is
+            the largest number of nulls (docs/guide/spark.md).
         commit_timeout: seconds to wait for the outcome; by default 75 minutes.
         compression: of the columns; by default the session's, else ``snappy``.
         max_records_per_file: rows of a file at most, 0 for no limit; by default the session's.
@@ -281,6 +287,7 @@ def _look_only(df: DataFrame, options: Options) -> CommitResult:
 def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, CheckSchema, Who]:
     """The job's options, completed by the session, the schema, and what compares it with files."""
     from s3commit.arrow import other_schema  # noqa: PLC0415
+    from s3commit.arrow.checks import with_checks  # noqa: PLC0415
     from s3commit.spark.schema import check_schema  # noqa: PLC0415
     from s3commit.spark.settings import (  # noqa: PLC0415
         FIELD_IDS,
@@ -303,7 +310,9 @@ def _prepared(df: DataFrame, options: Options) -> tuple[Options, WriteSchema, Ch
     refuse_unlike(settings_of(df), schema.data)
     options = replace(apply_session_settings(options, setting), scope=scope)
     who = this_program(setting("spark.app.id") or "", setting("spark.app.name") or "")
-    like = partial(other_schema.check_schema, schema.of_files(None), options.partition_by)
+    of_files = schema.of_files(None)
+    options = with_checks(options, of_files)
+    like = partial(other_schema.check_schema, of_files, options.partition_by)
     return options, schema, like, who
 
 

@@ -10,7 +10,6 @@ from typing import Any, Final, Literal, TypeVar, get_args
 from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.core.documents.job_json import (
     LABEL,
-    MAX_COLUMN_NAME,
     MAX_KEY_CHARACTERS,
     MAX_LABELS,
     MAX_NOTE,
@@ -19,6 +18,7 @@ from s3commit.core.documents.job_json import (
 )
 from s3commit.core.formats.layout import hides_files, parse_destination
 from s3commit.core.formats.skipped_names import is_pattern, is_skipped
+from s3commit.core.model.checks import MAX_COLUMN_NAME
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.limits import MAX_WAIT_SECONDS
@@ -56,7 +56,7 @@ class Options:
 
     Of a Spark write ``compression``, ``max_records_per_file`` (0: no limit) and ``scope`` are None
     where the session decides (`s3commit.spark.settings`, `scope_in`). ``conflict`` is the
-    mode's.
+    mode's. ``checks`` are the program's own; those of the conditions are made by the schema.
     """
 
     destination: Destination
@@ -65,6 +65,7 @@ class Options:
     partition_by: tuple[str, ...] = ()
     idempotency_key: str | None = None
     conditions: Conditions = field(default_factory=Conditions)
+    checks: Mapping[str, Mapping[str, Any]] | None = None
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT
     compression: str | None = None
     max_records_per_file: int | None = None
@@ -239,6 +240,14 @@ def _is_sound(encryption: object) -> bool:
     return encryption.algorithm != ALGORITHMS[0] or encryption == Encryption(ALGORITHMS[0])
 
 
+def _are_checks(checks: object) -> bool:
+    """True if each column has bounds of known names; the schema decides which values they have."""
+    return isinstance(checks, Mapping) and all(
+        isinstance(bounds, Mapping) and {*bounds} <= {"min", "max", "nulls"}
+        for bounds in checks.values()
+    )
+
+
 ALGORITHMS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
 # The values of a keyword, in words, and whether a value is one.
 _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
@@ -272,6 +281,7 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     **dict.fromkeys(
         COUNTS, ("a whole number from 0", lambda value: type(value) is int and value >= 0)
     ),
+    "checks": ("a dict of columns, each with a dict of min, max or nulls", _are_checks),
     "encryption": (
         "s3commit.Encryption(...), with AES256, aws:kms or aws:kms:dsse, and a key for KMS alone",
         _is_sound,

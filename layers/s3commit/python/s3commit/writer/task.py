@@ -14,6 +14,7 @@ from s3commit.core.documents.pendingset import PendingSet, encode_pendingset
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import JobDirectory, check_id
 from s3commit.core.formats.strict_json import digest
+from s3commit.core.model.checks import Figures
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.ports.objects import WriterStore
 from s3commit.writer.access import OWN, Access
@@ -74,6 +75,8 @@ class Task:
         self._finished = False
         self._process = os.getpid()
         self._counted: CountedAttempt | None = None
+        self.figures: tuple[Figures, ...] = ()
+        """Facts about checked columns, for the manifest; set by what writes Parquet."""
 
     @property
     def counted(self) -> CountedAttempt | None:
@@ -191,8 +194,8 @@ class Task:
             self._check_running()
             files = tuple(stream.pending for stream in self._whole_streams())
             if files:
-                ids = (self.task_id, self.attempt_id, self._task_count)
-                pending = PendingSet(self.directory.job_id, files, *ids)
+                more = (self.task_id, self.attempt_id, self._task_count, self.figures)
+                pending = PendingSet(self.directory.job_id, files, *more)
                 self._counted = put_manifest(self._store, self.directory, pending)
             self._ended = self._finished = True
             self._streams.clear()  # its job holds the task until the end

@@ -7,8 +7,9 @@ process.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
 
 from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.aws.parallel import ThreadMap
@@ -21,16 +22,18 @@ from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory, check_job_id
 from s3commit.core.model.destination import Conflict
-from s3commit.core.model.errors import JobFailedError
+from s3commit.core.model.errors import JobFailedError, JobRefusedError, S3CommitError
 from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import PartSource
 from s3commit.core.ports.parallel import in_order
+from s3commit.core.undo.back_to import WayBack, jobs_to_undo, plan_way_back
 from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job, committed
 from s3commit.writer.options import (
     DEFAULT_COMMIT_TIMEOUT,
+    Options,
     keywords_of,
     make_options,
     nothing_written,
@@ -93,27 +96,125 @@ def undo(
     """
     keywords = keywords_of(locals())
     with nothing_written():
-        options = make_options(path, check_names=False, **keywords)
-        directory = JobDirectory(options.destination, check_job_id(job_id))
-        client = options.access.make_client(connections=WORKERS)
-        check_pipeline(client, directory.destination)
-        store = S3ObjectStore(client, encryption=encryption)
-        ports = S3Ports(store, parallel=ThreadMap(WORKERS))
+        ports, directory, options = _connect(path, job_id, keywords)
         planned = plan_undo(ports, directory, leave_removed=leave_removed)
-    place, backs = directory.destination, [file for file, _ in planned.restores]
     if dry_run:
-        rows, size = sum(one.rows or 0 for one in backs), sum(one.length for one in backs)
-        removed = len(planned.found.removes)
-        return CommitResult(place.uri, "", len(backs), rows, size, removed, dry_run=True)
-    done = carry_out(
+        return _would(planned)
+    done = _carrying_out(ports, options)(planned)
+    return committed(JobDirectory(directory.destination, done.job_id), done)
+
+
+@refusing_strays
+def undo_back_to(
+    path: str,
+    job_id: str,
+    *,
+    dry_run: bool = False,
+    note: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    commit_timeout: float = DEFAULT_COMMIT_TIMEOUT,
+    encryption: Encryption | None = None,
+    boto3_session: Boto3Session | None = None,
+) -> dict[str, CommitResult]:
+    """Undo what came after a job of a table, so that it holds what it held right after that job.
+
+    All is planned first. Each `undo` is a job of its own, the newest job's is the first; so this
+    is a call of its own, with a result for each. After a crash the same call does the rest.
+
+    Args:
+        path: the directory, ``s3://bucket/prefix/``.
+        job_id: the job to undo, as `CommitResult.job_id` has it; here the one that stays.
+        dry_run: write nothing, only check. A plan that would be refused raises.
+        note: a text for people, up to 500 characters. No rule and no idempotency key depends on it.
+        labels: the same, up to ten names with values, such as ``{"dag": "sales"}``.
+        commit_timeout: seconds to wait for the outcome; by default 75 minutes. Of each undo.
+        encryption: of the objects; by default the bucket's.
+        boto3_session: whose credentials and region count; by default the standard configuration's.
+
+    Returns:
+        The result of each undo, in their order, by the id of the job that it has undone.
+
+    Raises:
+        JobRefusedError: there is no way back. Or the table has changed since the plan, and the
+            message says how many undos are done.
+        JobFailedError: an undo was not committed. `Job.commit` says what else is raised.
+
+    Examples:
+        >>> right = s3commit.write_table(frame, "s3://lake/back/")
+        >>> wrong = s3commit.undo("s3://lake/back/", right.job_id)
+        >>> [*s3commit.undo_back_to("s3://lake/back/", wrong.job_id)]
+        []
+    """
+    keywords = keywords_of(locals())
+    with nothing_written():
+        ports, directory, options = _connect(path, job_id, keywords)
+        way = plan_way_back(ports, directory, Environment().now())
+        if way.refused:
+            raise way.refused
+    if dry_run:
+        return {one.directory.job_id: _would(planned) for one, planned in way.undos}
+    return {
+        job.job_id: committed(JobDirectory(job.destination, result.job_id), result)
+        for job, result in take_back(ports, way, _carrying_out(ports, options))
+    }
+
+
+def _connect(
+    path: str, job_id: str, keywords: Mapping[str, Any]
+) -> tuple[S3Ports, JobDirectory, Options]:
+    options = make_options(path, check_names=False, **keywords)
+    directory = JobDirectory(options.destination, check_job_id(job_id))
+    client = options.access.make_client(connections=WORKERS)
+    check_pipeline(client, directory.destination)
+    store = S3ObjectStore(client, encryption=keywords["encryption"])
+    return S3Ports(store, parallel=ThreadMap(WORKERS)), directory, options
+
+
+def _carrying_out(ports: S3Ports, options: Options) -> Callable[[PlannedUndo], JobResult]:
+    return partial(
+        carry_out,
         ports,
-        planned,
-        Environment(),
-        commit_timeout=commit_timeout,
+        environment=Environment(),
+        commit_timeout=options.commit_timeout,
         note=options.note,
         labels=options.labels,
     )
-    return committed(JobDirectory(place, done.job_id), done)
+
+
+def _would(planned: PlannedUndo) -> CommitResult:
+    """The result of a dry run."""
+    place, backs = planned.directory.destination.uri, [file for file, _ in planned.restores]
+    rows, size = sum(one.rows or 0 for one in backs), sum(one.length for one in backs)
+    removed = len(planned.found.removes)
+    return CommitResult(place, "", len(backs), rows, size, removed, dry_run=True)
+
+
+def take_back(
+    ports: S3Ports, way: WayBack, carry: Callable[[PlannedUndo], JobResult]
+) -> Iterator[tuple[JobDirectory, JobResult]]:
+    """Undo as planned, each job with the result of its undo. Raises as `undo_back_to`.
+
+    Before each undo, and at the end, it looks whether the plan still holds.
+    """
+    done, jobs = 0, [one.directory for one, _ in way.undos]
+    try:
+        for job in (*jobs, None):
+            if new := {one.directory for one in jobs_to_undo(ports, way.job)} - way.known:
+                why = f"job {(one := new.pop()).job_id} at {one.destination.uri} is not in the plan"
+                raise JobRefusedError(f"the table has changed since: {why}", code="FILES_CHANGED")
+            if job is None:
+                return
+            try:
+                result = carry(plan_undo(ports, job, leave_removed=False))
+            except (JobRefusedError, JobFailedError) as error:
+                if error.code != "NOTHING_TO_UNDO":
+                    raise
+                continue  # it is undone since, as by a command that died
+            done += 1
+            yield job, result
+    except S3CommitError as error:
+        error.guarantee(f"{done} of the {len(jobs)} undos are done: run it again for the rest")
+        raise
 
 
 def carry_out(

@@ -58,6 +58,8 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
         failed = spec.conditions.failed(record.planned.files, record.planned.rows)
         if failed:
             raise JobRefusedError(failed, code="CONDITION_FAILED")
+        if record.planned.failed_check:
+            raise JobRefusedError(record.planned.failed_check, code="CHECK_FAILED")
         _refuse_taken(ports, ticket, record)
         if record.conflict is Conflict.FAIL:
             files = (one.key for one in existing_files(ports, directory, record))

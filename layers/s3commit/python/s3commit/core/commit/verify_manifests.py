@@ -27,6 +27,7 @@ from s3commit.core.jobs.listings import PAGE, list_uploads
 from s3commit.core.jobs.names_free import taken_name
 from s3commit.core.jobs.ownership import is_older
 from s3commit.core.jobs.replaced import MAX_NAMES
+from s3commit.core.model.checks import CheckedColumn, Figures
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import (
@@ -53,6 +54,7 @@ class _Counted:
     """
 
     sampled: int
+    checks: list[CheckedColumn]
     keys: set[bytes] = field(default_factory=set)
     uploads: set[bytes] = field(default_factory=set)
     sample: list[str] = field(default_factory=list)
@@ -69,7 +71,9 @@ class _Counted:
             names = "\0".join(sorted(self.partitions))
             self.directories = hashlib.sha256(names.encode()).hexdigest()
         return PlanFacts(
-            *("", 0, len(self.keys), self.bytes, self.rows), directories=self.directories
+            *("", 0, len(self.keys), self.bytes, self.rows),
+            directories=self.directories,
+            failed_check=next(filter(None, (one.failed() for one in self.checks)), ""),
         )
 
     def files(
@@ -100,8 +104,17 @@ class _Counted:
             self.bytes += pending.bytes
             rows = pending.rows
             self.rows = None if self.rows is None or rows is None else self.rows + rows
+            self._check(pending, rows)
             _refuse_more(len(self.keys), self.bytes, self.names, self.listed)
             yield from pending.files
+
+    def _check(self, pending: PendingSet, rows: int | None) -> None:
+        """Count in what the manifest says of checked columns; one that is silent does not pass."""
+        for one in self.checks if pending.files else ():
+            column = one.check.column
+            found = [each for each in pending.checked if each.column == column]
+            for each in found or [Figures(column)]:
+                one.add(each, rows)
 
 
 def verify_manifests(ports: Ports, ticket: Ticket) -> Ticket:
@@ -157,7 +170,8 @@ def _verify(
     # The request's claims set the size of the units, so it is judged before they are made.
     total = request.files
     _refuse_more(total)
-    found = _Counted(256 if total <= FEW_FILES else SAMPLED)
+    checks = list(map(CheckedColumn, spec.conditions.checks))
+    found = _Counted(256 if total <= FEW_FILES else SAMPLED, checks)
     manifests = counted_manifests(ports, directory, request.attempts)
     files = found.files(directory, manifests, is_undo=bool(record.undoes))
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION

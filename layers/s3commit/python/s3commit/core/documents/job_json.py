@@ -3,12 +3,13 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NoReturn
 
-from s3commit.core.formats.codec import VERSION, Codec, Form, read_text
+from s3commit.core.formats.codec import VERSION, Codec, Form, RefusedError, each, read_text
 from s3commit.core.formats.layout import JOB_ID, JobDirectory, parse_destination
 from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.amounts import many
+from s3commit.core.model.checks import MAX_CHECKS, Check, Column
 from s3commit.core.model.destination import Conflict, Destination, JobId, Scope
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
 from s3commit.core.model.fields import SPARSE, Several, Text
@@ -22,9 +23,7 @@ JOB_CHANGED = "JOB_CHANGED"
 
 MAX_KEY_CHARACTERS: Final = 1024  # of an idempotency key
 MAX_COLUMNS: Final = 100  # of partitionBy
-MAX_COLUMN_NAME: Final = 255  # characters
 Moment = Annotated[str, Text(64)]  # RFC 3339, UTC
-Column = Annotated[str, Text(MAX_COLUMN_NAME, least=1)]
 Columns = Annotated[tuple[Column, ...], Several(MAX_COLUMNS)]
 Key = Annotated[str, Text(MAX_KEY_CHARACTERS, least=1)]
 MAX_WHO: Final = 256  # characters of each text that says who writes
@@ -47,6 +46,7 @@ class Conditions:
     min_rows: int | None = None
     max_rows: int | None = None
     min_files: int | None = None
+    checks: tuple[Check, ...] = ()
 
     def __post_init__(self) -> None:
         for name, attribute in _COUNTS.items():
@@ -80,11 +80,13 @@ class Conditions:
 
 def encode_conditions(conditions: Conditions) -> dict[str, Any]:
     """The conditions as ``_job.json`` has them."""
-    return {
+    counts = {
         name: getattr(conditions, attribute)
         for name, attribute in _COUNTS.items()
         if getattr(conditions, attribute) is not None
     }
+    checks = list(map(_CHECK.write, conditions.checks))
+    return {**counts, **({"checks": checks} if checks else {})}
 
 
 def decode_conditions(value: Any) -> Conditions:
@@ -94,14 +96,24 @@ def decode_conditions(value: Any) -> Conditions:
     """
     if not isinstance(value, Mapping):
         _refuse("must be an object")
-    unknown = sorted(set(value) - set(_COUNTS))
+    known = (*_COUNTS, "checks")
+    unknown = sorted(set(value) - set(known))
     if unknown:
-        _refuse(f"condition {unknown[0][:80]!r} is not known; known are {', '.join(_COUNTS)}")
-    return Conditions(**{attribute: value.get(name) for name, attribute in _COUNTS.items()})
+        _refuse(f"condition {unknown[0][:80]!r} is not known; known are {', '.join(known)}")
+    try:
+        checks = _CHECKS.read(value.get("checks", []))
+    except RefusedError as refused:
+        _refuse(f"checks{refused.path} {refused}")
+    counts = {attribute: value.get(name) for name, attribute in _COUNTS.items()}
+    return Conditions(**counts, checks=checks)
 
 
-def _refuse(message: str) -> None:
+def _refuse(message: str) -> NoReturn:
     raise InvalidInputError(f"conditions: {message}", code="BAD_CONDITION")
+
+
+_CHECK: Final = Codec(Check, closed=True)
+_CHECKS: Final = each(Form(_CHECK.member), Several(MAX_CHECKS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from s3commit.core.formats.layout import (
     parse_manifest_key,
 )
 from s3commit.core.formats.strict_json import bounded, dump
+from s3commit.core.model.checks import MAX_CHECKS, Figures
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.fields import SPARSE, Name, Several, Text, Whole
 
@@ -77,6 +78,7 @@ class PendingSet:
     """The manifest of one task attempt: Hadoop's PendingSet, version 3.
 
     ``task_count`` is how many tasks of the job have files; None if the writer did not know.
+    ``checked`` says what all files together have in the columns that the job checks.
     """
 
     job_id: str
@@ -84,6 +86,7 @@ class PendingSet:
     task_id: str = ""
     attempt_id: str = ""
     task_count: Annotated[int | None, SPARSE] = None
+    checked: Annotated[tuple[Figures, ...], Several(MAX_CHECKS), SPARSE] = ()
 
     @property
     def bytes(self) -> int:

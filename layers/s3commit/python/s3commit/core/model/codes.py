@@ -76,6 +76,10 @@ _ENDS: Final = {
         "This pipeline does not read the version of a document",
         "Use the deployment's package version, or deploy the newer one",
     ),
+    "CHECK_FAILED": Advice(
+        "A column does not meet a check of the program. The message has column, bound and value",
+        "Check the data. Correct the data or the check, then run the job again",
+    ),
     "CONDITION_FAILED": Advice(
         "The job's data does not meet a condition of its program. The message has the value",
         "Check the data. Correct the data or the condition, then run the job again",
@@ -176,7 +180,8 @@ _ENDS: Final = {
         "Append, write elsewhere, or add the prefix to the parameter. Then run the job again",
     ),
     "REPLACED_SINCE": Advice(
-        "A later job replaced, or undid, data where the undo would bring files back",
+        "A later job replaced, or undid, data where files would come back; or `--back-to` can't say"
+        " which job was first, or has to undo one of a table above",
         "Do what the line says: undo the named job first, if it can be undone; or remove only the"
         " job's own files (`--leave-removed`), or write the data again",
     ),

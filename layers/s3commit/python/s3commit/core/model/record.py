@@ -24,6 +24,7 @@ class PlanFacts:
 
     ``partitions`` is the digest of the document that lists them, where the policy needs it;
     ``directories`` that of the names of all directories in which the job has files.
+    ``failed_check`` says which check of a column the job does not meet; empty: it meets all.
     """
 
     sha256: str
@@ -33,6 +34,7 @@ class PlanFacts:
     rows: int | None
     partitions: str = ""
     directories: Annotated[str, SPARSE] = ""
+    failed_check: Annotated[str, SPARSE] = ""
 
 
 @dataclass(frozen=True, slots=True)

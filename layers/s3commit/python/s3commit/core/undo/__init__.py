@@ -1,1 +1,1 @@
-"""The undo of a committed job (docs/adr/0038). Other packages use `job` alone."""
+"""The undo of a committed job (docs/adr/0038). Other packages use `job` and `back_to`."""

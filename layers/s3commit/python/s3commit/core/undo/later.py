@@ -50,7 +50,7 @@ def each_of(
 def commits_around(
     ports: S3Ports,
     directory: JobDirectory,
-    roots: Iterable[str],
+    roots: Collection[str],
     makers: Collection[str],
     bound: Bound,
 ) -> tuple[Commit | None, list[Commit], list[Listed]]:
@@ -62,10 +62,7 @@ def commits_around(
     store, bucket = ports.store, directory.bucket
     found = listed_at(store, bucket, directory.commits)
     since = shifted(found.modified, -2 * S3_CLOCKS) if found else ""
-    at = dict.fromkeys(chain.from_iterable(map(directories_above, roots)))
-    places = (Destination(bucket, one) for one in filter(ports.serves, at))
-    above = chain.from_iterable(map(partial(manifests_at, store), places))
-    listed = chain(above, manifests_below(bucket, list_objects(ports, bucket, roots)))
+    listed = listed_around(ports, bucket, roots)
     made: list[Listed] = []
 
     def wanted() -> Iterator[Listed]:
@@ -79,6 +76,14 @@ def commits_around(
     commits = sorted(map(_short, read), key=lambda one: one.moment)
     own = next((one for one in commits if one.directory == directory), None)
     return own, [one for one in commits if one is not own], made
+
+
+def listed_around(ports: S3Ports, bucket: str, roots: Collection[str]) -> Iterator[Listed]:
+    """The lists of all committed jobs above, at and below the ``roots``."""
+    at = dict.fromkeys(chain.from_iterable(map(directories_above, roots)))
+    places = (Destination(bucket, one) for one in filter(ports.serves, at))
+    above = chain.from_iterable(map(partial(manifests_at, ports.store), places))
+    return chain(above, manifests_below(bucket, list_objects(ports, bucket, roots)))
 
 
 def _short(commit: Commit) -> Commit:

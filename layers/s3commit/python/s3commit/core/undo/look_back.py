@@ -341,7 +341,7 @@ def _overwritten(
         for one, reach in bound.in_time(standing)
         if not places.isdisjoint(removed_by(one, reach))
         # Data that an undo's job undid may have come back in part, by an undo of what replaced it.
-        or (own.undoes and one.undoes and _replaces(ports, one))
+        or (own.undoes and one.undoes and _leaves_doubt(ports, own, one))
     ]
     if not found:
         return None
@@ -358,9 +358,23 @@ def _overwritten(
     return JobRefusedError(why, code="REPLACED_SINCE")
 
 
-def _replaces(ports: S3Ports, undo: Commit) -> bool:
-    """True if the job that it undoes had replaced files, or its manifest can't be read."""
+def _leaves_doubt(ports: S3Ports, own: Commit, undo: Commit) -> bool:
+    """True if the undo in between may have left out, or brought back, a part of what own undid.
+
+    So if what it has undone had replaced files, but for the undo of an append, if own undid one
+    too: what these have put is whole, and beside all else.
+    """
     with suppress(*NOT_READABLE):
-        replaced = undo.undoes and read_commit_header(ports.store, undo.undoes).replaced
-        return bool(replaced and replaced.files)
+        header, *appended = _undone(ports, undo), _undone(ports, own)
+        if header.undoes:
+            other = JobDirectory(undo.directory.destination, header.undoes)
+            appended.append(read_commit_header(ports.store, other))
+            if all(one.replaced is None for one in appended):
+                return False
+        return bool(header.replaced and header.replaced.files)
     return True
+
+
+def _undone(ports: S3Ports, undo: Commit) -> CommitHeader:
+    undone = JobDirectory(undo.directory.destination, undo.header.undoes)
+    return read_commit_header(ports.store, undone)

@@ -1,0 +1,253 @@
+"""The undos that take a table back to how it was right after one of its jobs, as one plan.
+
+In the end none of the jobs that came later is in effect, but for undos of such jobs, so the writes
+in effect are those of that moment (docs/adr/0038). A pair of a later job and its undo needs no act,
+and an undo of an earlier job is undone itself. Nothing of the plan is stored: the next call makes
+it again.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from heapq import merge
+from operator import attrgetter
+from typing import Any, Final, cast
+
+from s3commit.core.documents.commit_manifest import (
+    CommitHeader,
+    CommittedFile,
+    commit_lines,
+    not_committed,
+    read_commit_header,
+    stream_commit_manifest,
+)
+from s3commit.core.documents.replace_list import replaced_files
+from s3commit.core.formats.layout import JobDirectory, owner_of
+from s3commit.core.jobs.past_commits import Commit
+from s3commit.core.model.errors import NOT_READABLE, JobRefusedError, NeedsOperatorError
+from s3commit.core.model.limits import S3_CLOCKS
+from s3commit.core.model.moments import shifted
+from s3commit.core.model.record import ReplacedFacts
+from s3commit.core.ports.bundle import S3Ports
+from s3commit.core.ports.objects import ListedObject, ObjectStore, listed_at
+from s3commit.core.undo.job import PlannedUndo, plan_undo
+from s3commit.core.undo.later import Listed, is_surely_later, listed_around
+from s3commit.core.undo.look_back import NOT_COMMITTED, NOTHING_TO_UNDO, refuse
+
+REPLACED_SINCE: Final = "REPLACED_SINCE"
+_PLANNED: Final = "ffffffff-ffff-4fff-bfff-"  # so begin the ids of undos that are planned
+
+
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """The way back to right after a job: the ``undos``, newest first, each with what it undoes.
+
+    ``known`` are these jobs, and later ones that are to be undone and have no effect. ``refused``
+    says why there is no way: then the ``undos`` are those that could be done before that.
+    """
+
+    job: JobDirectory
+    undos: tuple[tuple[Commit, PlannedUndo], ...]
+    known: frozenset[JobDirectory]
+    refused: JobRefusedError | None = None
+
+
+def plan_way_back(ports: S3Ports, directory: JobDirectory, now: str) -> WayBack:
+    """The plan, of which each undo is judged as if those before it were done. Changes nothing.
+
+    Raises `JobRefusedError` as `jobs_to_undo`; that of an undo is in the plan. Requests: those of
+    `jobs_to_undo`, and those of `plan_undo` for each undo.
+    """
+    left = jobs_to_undo(ports, directory)
+    known = frozenset(one.directory for one in left)
+    as_if, undos = _AsIf(ports.store, now), list[tuple[Commit, PlannedUndo]]()
+    seen = replace(ports, store=cast("ObjectStore", as_if))
+    while left:
+        for one in left:
+            try:
+                planned = plan_undo(seen, one.directory, leave_removed=False)
+            except JobRefusedError as error:
+                if error.code == NOTHING_TO_UNDO:
+                    continue  # as yet: within S3's clocks one that is older by them may be later
+                said = re.sub(rf"job {_PLANNED}\w+", "an undo of this plan", error.message)
+                why = (
+                    f"{directory.destination.uri} can't go back to job {directory.job_id}, as the"
+                    f" undo of job {one.directory.job_id} at {one.directory.destination.uri} is"
+                    f" refused: {said}"
+                )
+                refused = JobRefusedError(why, code=error.code)
+                return WayBack(directory, tuple(undos), known, refused)
+            as_if.do(planned)
+            undos.append((one, planned))
+            left.remove(one)
+            break
+        else:
+            break
+    return WayBack(directory, tuple(undos), known)
+
+
+def jobs_to_undo(ports: S3Ports, directory: JobDirectory) -> list[Commit]:
+    """The jobs to undo so that the table is as right after the given one, the newest first.
+
+    Jobs of tables inside are among them. Raises `JobRefusedError`: ``NOT_COMMITTED``;
+    ``REPLACED_SINCE`` if S3's clocks can't tell whether a job came later, if a later one of a table
+    above has files here, or if an undo has left out what its job had replaced here; the decoder's
+    code for a list of a later job that can't be read. Requests: listings of the table and of
+    ``_commits/`` above, a GET for each job since, and for those of tables above its lists.
+    """
+    own, since = _since(ports, directory)
+    table = _Table(ports, directory.destination.prefix, own)
+    later = table.later(since)
+    undo_of = {one.undoes: one for one in since if one.undoes}
+    writers = {one.directory.job_id for one in later.values() if not one.undoes}
+    found = []
+    for one in later.values():
+        if one.undoes in later or not table.is_touched_by(one):
+            continue  # it goes with the job that it undoes
+        line = [one]
+        while undo := undo_of.get(line[-1].directory):
+            line.append(undo)
+        if line[1:] and not line[1].header.files and table.owners(one) - writers:
+            refuse(
+                REPLACED_SINCE,
+                f"job {line[1].directory.job_id} has left out what job {one.directory.job_id} had"
+                " replaced, and no undo brings that back: write it again",
+            )
+        if len(line) % 2 == 0 or not _has_effect(one):
+            continue
+        if not one.directory.destination.prefix.startswith(table.root):
+            refuse(
+                REPLACED_SINCE,
+                f"job {one.directory.job_id} of {one.directory.destination.uri}, the table above,"
+                " has since written or replaced here: go back there, or undo it first",
+            )
+        found.append(line[-1])
+    return sorted(found, key=attrgetter("moment"), reverse=True)
+
+
+def _since(ports: S3Ports, directory: JobDirectory) -> tuple[Commit, list[Commit]]:
+    """The job, and those of about that moment and since, in their order."""
+    place = listed_at(ports.store, directory.bucket, directory.commits)
+    if place is None:
+        refuse(NOT_COMMITTED, not_committed(directory))
+
+    def read(one: Listed) -> Commit:
+        job, listed = one
+        try:
+            return Commit(job, listed.modified, read_commit_header(ports.store, job), listed.length)
+        except NOT_READABLE as error:
+            refuse(error.code, f"the list of the files of job {job.job_id}: {error.message}")
+
+    since = shifted(place.modified, -S3_CLOCKS)
+    around = listed_around(ports, directory.bucket, [directory.destination.prefix])
+    listed = [one for one in around if one[1].modified >= since and one[0] != directory]
+    commits = sorted(ports.parallel(read, listed), key=attrgetter("moment"))
+    return read((directory, place)), commits
+
+
+def _has_effect(one: Commit) -> bool:
+    return bool(one.header.files or (one.header.replaced and one.header.replaced.files))
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The effects of jobs below ``root``, seen from the ``own`` one."""
+
+    ports: S3Ports
+    root: str
+    own: Commit
+
+    def later(self, commits: list[Commit]) -> dict[JobDirectory, Commit]:
+        """Those that came after the own one."""
+        found: dict[JobDirectory, Commit] = {}
+        for one in commits:
+            if is_surely_later(self.own, one) or self._is_later(one, found):
+                found[one.directory] = one
+        return found
+
+    def _is_later(self, one: Commit, later: dict[JobDirectory, Commit]) -> bool:
+        """Of a job within S3's clocks: by what the two have done to each other."""
+        own, job = self.own.directory, one.directory
+        if one.undoes == own or one.undoes in later or own.job_id in self.owners(one):
+            return True
+        is_earlier = self.own.undoes == job or job.job_id in self.owners(self.own)
+        if not is_earlier and _has_effect(one) and self.is_touched_by(one):
+            refuse(
+                REPLACED_SINCE,
+                f"jobs {own.job_id} and {job.job_id} were committed within {S3_CLOCKS} s, and S3's"
+                " clocks can't tell which was first: undo the later jobs one by one",
+            )
+        return False
+
+    def owners(self, one: Commit) -> set[str | None]:
+        """The jobs whose files here it has replaced; None among them: not known."""
+        try:
+            return {owner_of(file.key) for file in self._replaced(one) if self._is_here(file)}
+        except NeedsOperatorError:
+            return {None}
+
+    def is_touched_by(self, one: Commit) -> bool:
+        """True if it has written or replaced here; of a job above by its lists."""
+        if one.directory.destination.prefix.startswith(self.root):
+            return True
+        try:
+            _, files = stream_commit_manifest(self.ports.store, one.directory)
+            here = self._is_here
+            return any(map(here, files)) or any(map(here, self._replaced(one)))
+        except (*NOT_READABLE, NeedsOperatorError):
+            return True
+
+    def _is_here(self, file: ListedObject | CommittedFile) -> bool:
+        return file.key.startswith(self.root)
+
+    def _replaced(self, one: Commit) -> Iterator[ListedObject]:
+        facts = one.header.replaced
+        if facts and facts.files:
+            yield from replaced_files(self.ports, one.directory, facts)
+
+
+class _AsIf:
+    """A bucket as it will be when some undos are done, to those that look back."""
+
+    def __init__(self, store: ObjectStore, now: str) -> None:
+        self._store = store
+        self._now = now
+        self._put: dict[str, tuple[ListedObject, bytes]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def do(self, planned: PlannedUndo) -> None:
+        """Have its files and its list there; no other undo looks at those that it removes."""
+        job = f"{_PLANNED}{len(self._put):012x}"
+        directory = JobDirectory(planned.directory.destination, job)
+        removes, copies = planned.found.removes, list(planned.copies(job))
+        files = [
+            CommittedFile(key, one.length, "", one.rows, one.first_key) for key, one, _ in copies
+        ]
+        size, replaced = sum(one.length for one in files), ReplacedFacts("0" * 64, len(removes), 0)
+        header = CommitHeader(
+            *(job, directory.destination.uri, self._now, len(files), size, None),
+            replaced=replaced,
+            undoes=planned.directory.job_id,
+        )
+        for file in files:
+            self._put[file.key] = ListedObject(file.key, "", file.length, self._now), b""
+        body = b"".join(commit_lines(header, files))
+        listed = ListedObject(directory.commits, "", len(body), self._now)
+        self._put[directory.commits] = listed, body
+
+    def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
+        """See `ObjectReader`."""
+        ours = sorted(key for key in self._put if key.startswith(prefix) and key > after)
+        return merge(
+            self._store.list(bucket, prefix, after=after),
+            (self._put[key][0] for key in ours),
+            key=attrgetter("key"),
+        )
+
+    def first_bytes(self, bucket: str, key: str, count: int, *, start: int = 0) -> bytes:
+        """See `ObjectReader`."""
+        if key in self._put:
+            return self._put[key][1][start : start + count]
+        return self._store.first_bytes(bucket, key, count, start=start)

@@ -1,0 +1,192 @@
+"""``s3commit undo --back-to``: the plan, its end, its refusals, and the same command again."""
+
+import json
+from contextlib import suppress
+from itertools import count
+
+import pytest
+
+import s3commit
+from s3commit.core.model.destination import Conflict
+from s3commit.core.model.errors import JobRefusedError
+from tests.cli.support import JOB, OTHER, SALES, THIRD, Desk
+from tests.core.enumerated import every_point
+from tests.core.world import World, job_directory
+from tests.fakes.faults import Crash
+
+BACK = ("undo", "--back-to", JOB, "--destination", SALES)
+WAS = [b"0 a0", b"1 a0"]  # the bytes of JOB's files
+
+
+UNDO = "99999999-7425-40de-944b-{:012}"
+FIRST, SECOND = UNDO.format(1), UNDO.format(3)  # the first has a task, which has an id too
+
+
+def made(after: tuple[Conflict, ...] = (Conflict.APPEND, Conflict.REPLACE)) -> Desk:
+    """JOB, and then an append and an overwrite; the pipeline acts while the command waits."""
+    desk = Desk(World(versioned=True))
+    desk.committed_job(JOB)
+    for job_id, conflict in zip((OTHER, THIRD), after, strict=False):
+        desk.world.clock.advance(60)
+        files = {f"part-{job_id}.csv": b"later"}
+        desk.committed_job(job_id, files=files, conflict=conflict)
+    desk.world.clock.advance(60)
+    ids = count(1)
+    begun: list[str] = []
+
+    def new_id() -> str:
+        begun.append(UNDO.format(next(ids)))
+        return begun[-1]
+
+    def act() -> None:
+        for job_id in begun:
+            if desk.world.store.head("lake", job_directory(job_id).request):
+                desk.world.run(job_directory(job_id))
+
+    desk.environment.new_id = new_id  # type: ignore[method-assign]
+    desk.environment.on_sleep = act
+    return desk
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return made()
+
+
+def rows(desk: Desk) -> list[bytes]:
+    return sorted(desk.world.visible().values())
+
+
+def test_the_plan_is_shown_whole_and_carried_out(desk: Desk) -> None:
+    before = desk.world.all_keys()
+    would = desk.run(*BACK, "--dry-run")
+    head, *lines = [" ".join(line.split()) for line in would.stdout.splitlines()]
+    assert head == "ENDED KIND REMOVED RESTORED JOB"
+    assert [line.split("Z ")[1] for line in lines] == [
+        f"overwrite files 1, bytes 5 B, rows 5 files 3, bytes 13 B, rows 13 {THIRD}",
+        f"append files 1, bytes 5 B, rows 5 files 0, bytes 0 B, rows 0 {OTHER}",
+    ]
+    assert would.stderr == f"2 undos to right after job {JOB} at {SALES}\n"
+    assert desk.world.all_keys() == before
+    done = desk.run(*BACK)
+    assert done.stdout == would.stdout
+    assert done.stderr == (
+        f"{would.stderr}undid job {THIRD}: {FIRST}\nundid job {OTHER}: {SECOND}\n"
+    )
+    assert rows(desk) == WAS
+    again = desk.run(*BACK)
+    assert (again.stdout, again.stderr) == ("", f"0 undos to right after job {JOB} at {SALES}\n")
+
+
+def test_for_programs_there_is_one_document(desk: Desk) -> None:
+    would = desk.json(*BACK, "--dry-run")
+    assert (would["jobId"], would["destination"], would["dryRun"]) == (JOB, SALES, True)
+    assert [(one["jobId"], one["undoId"]) for one in would["undos"]] == [
+        (THIRD, None),
+        (OTHER, None),
+    ]
+    done = desk.json(*BACK)
+    ids = [FIRST, SECOND]
+    expected = [one | {"undoId": by} for one, by in zip(would["undos"], ids, strict=True)]
+    assert done == {**would, "dryRun": False, "undos": expected}
+    assert rows(desk) == WAS
+
+
+def test_the_way_back_can_be_undone_as_a_whole() -> None:
+    desk = made((Conflict.APPEND, Conflict.APPEND))
+    before = rows(desk)
+    desk.run(*BACK)
+    assert rows(desk) == WAS
+    desk.world.clock.advance(60)
+    desk.run("undo", "--back-to", THIRD, "--destination", SALES)
+    assert rows(desk) == before
+
+
+def test_a_plan_that_would_be_refused_changes_nothing(desk: Desk) -> None:
+    for key in desk.world.all_keys("_s3commit/"):
+        if "/_replaced/" in key:
+            desk.world.store.delete("lake", key)
+    before = desk.world.all_keys()
+    for more in ([], ["--dry-run"]):
+        refused = desk.run(*BACK, *more, exit_code=3)
+        assert f"the undo of job {THIRD} at {SALES} is refused: job {THIRD} replaced 3" in (
+            refused.stderr
+        )
+        assert refused.stderr.endswith("[LIST_GONE]; nothing was changed\n")
+    assert desk.world.all_keys() == before
+
+
+def test_it_does_not_leave_out_what_was_replaced(desk: Desk) -> None:
+    assert "leave out --leave-removed" in desk.fails(*BACK, "--leave-removed", exit_code=2)
+
+
+def test_jobs_that_have_not_ended_are_named(desk: Desk) -> None:
+    running = "33333333-7425-40de-944b-e07fc1f90ae7"
+    desk.open_job(running)
+    assert f"not ended there, and not in the plan: {running}\n" in desk.run(*BACK).stderr
+    assert desk.json(*BACK, "--dry-run")["underWay"] == [running]
+
+
+def test_a_job_of_meanwhile_ends_it_and_is_in_the_next_plan(desk: Desk) -> None:
+    late, act = "33333333-7425-40de-944b-e07fc1f90ae7", desk.environment.on_sleep
+
+    def append_too() -> None:
+        act()
+        desk.environment.on_sleep = act
+        desk.world.clock.advance(60)
+        desk.committed_job(late, files={f"part-{late}.csv": b"late"})
+
+    desk.environment.on_sleep = append_too
+    ended = desk.run(*BACK, "--output", "json", exit_code=3)
+    ids = [one["undoId"] for one in json.loads(ended.stdout)["undos"]]
+    assert ids == [FIRST, None]
+    assert f"job {late} at {SALES} is not in the plan" in ended.stderr
+    assert "1 of the 2 undos are done: run it again for the rest" in ended.stderr
+    assert ended.stderr.endswith("[FILES_CHANGED]; the undos that are done stay\n")
+    assert rows(desk) == sorted([*WAS, b"later", b"late"])
+    assert [one["jobId"] for one in desk.json(*BACK)["undos"]] == [late, OTHER]
+    assert rows(desk) == WAS
+
+
+def test_i2_after_a_crash_at_any_point_the_same_command_does_the_rest() -> None:
+    def check(point: int) -> bool:
+        desk, left = made(), count(point, -1)
+
+        def die() -> None:
+            if next(left) <= 0:
+                raise Crash
+
+        desk.world.plan.run_before(None, die, times=None)
+        with suppress(Crash):
+            desk.run(*BACK)
+        is_dead, left = next(left) < 0, count(10**6)
+        desk.run(*BACK)
+        desk.environment.on_sleep()  # the pipeline ends what it has decided
+        assert rows(desk) == WAS, point
+        assert desk.json(*BACK, "--dry-run")["undos"] == []
+        return is_dead
+
+    every_point(check)
+
+
+@pytest.fixture
+def of_python(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    for name in ("undo.check_pipeline", "access.make_client"):
+        monkeypatch.setattr(f"s3commit.writer.{name}", lambda *_, **__: None)
+    monkeypatch.setattr("s3commit.writer.undo.S3ObjectStore", lambda *_, **__: desk.session.store)
+    monkeypatch.setattr("s3commit.writer.undo.ThreadMap", lambda _: map)
+    monkeypatch.setattr("s3commit.writer.undo.Environment", lambda: desk.environment)
+    return desk
+
+
+def test_in_python_there_is_a_result_for_each(of_python: Desk) -> None:
+    would = s3commit.undo_back_to(SALES, JOB, dry_run=True)
+    assert [(job, one.files, one.replaced, one.dry_run) for job, one in would.items()] == [
+        (THIRD, 3, 1, True),
+        (OTHER, 0, 1, True),
+    ]
+    done = s3commit.undo_back_to(SALES, JOB)
+    assert [(job, one.job_id) for job, one in done.items()] == [(THIRD, FIRST), (OTHER, SECOND)]
+    assert (rows(of_python), s3commit.undo_back_to(SALES, JOB)) == (WAS, {})
+    with pytest.raises(JobRefusedError, match="is not committed at"):
+        s3commit.undo_back_to(SALES, UNDO.format(9))
