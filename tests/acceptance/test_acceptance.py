@@ -105,6 +105,7 @@ def test_a_run_reports_what_it_has_seen_and_leaves_nothing(account: Account) -> 
     tried_here(account, [name for name in CHECKS if name in DAILY])
 
 
+@pytest.mark.long
 def test_a_runtime_is_started_for_a_run_that_has_none(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "acceptance", "--local", "--yes", *only("a-job-by-open-job")]
     subprocess.run([*command, "--report", str(tmp_path)], cwd=ROOT, check=True)
@@ -215,10 +216,10 @@ def test_the_policy_is_for_things_of_runs_alone() -> None:
 
 
 LAST_CALL = 160  # of such a run
-LONG = [pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 11)]
 
 
-@pytest.mark.parametrize("seed", [1, *LONG])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(1, 11))
 def test_what_a_killed_run_leaves_a_later_one_removes(account: Account, seed: int) -> None:
     before = account.things()
     assert interrupted(account, f"{seed}", "SIGKILL") < 0

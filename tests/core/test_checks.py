@@ -91,7 +91,8 @@ LONG = "b" * MAX_BOUND
         (Check("n", nulls=9), [("1", "2", None)], SILENT),
         (Check("other", nulls=9), [("1", "2", 0)], SILENT.replace("'n'", "'other'")),
         # A forger's.
-        (number("0", "5"), [("3", "-1", 0)], "the least value -1 is below"),
+        (number("0", "5"), [("-1", "9", 0), ("inf", "-inf", 0)], "the least value -1 is below"),
+        (number("0", "5"), [("inf", "-inf", 0)], ""),  # only NaN
         *(
             (number("0"), [(least, "5", 0)], "BAD_FIELD column 'n': ")
             for least in ("", "nan", "1_0", "٣", "0x1", " 1", "1e1000", "9" * 81)

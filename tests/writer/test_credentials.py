@@ -238,7 +238,7 @@ def test_a_session_never_travels_and_what_is_none_is_refused(
         s3commit.open_job(place, boto3_session=keys)
     assert "SECRET" not in str(bad.value)
     remove_default(monkeypatch)
-    with pytest.raises(AccessError, match="boto3_session has no AWS credentials") as none:
+    with pytest.raises(AccessError, match="boto3_session has no credentials") as none:
         write(place, boto3.Session(region_name=REGION))
     assert none.value.code == "NO_CREDENTIALS"
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
 from functools import partial
+from math import inf
+from struct import pack, unpack
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -36,6 +38,11 @@ def _float(value: float) -> str:
     return repr(float(value))
 
 
+def _single(value: float) -> str:
+    """As a column of such floats has the value: the 0.1 of a bound is the 0.1 there."""
+    return _float(unpack("f", pack("f", value))[0])
+
+
 def _is_local(kind: pa.DataType) -> bool:
     return types.is_timestamp(kind) and kind.tz is None
 
@@ -50,7 +57,7 @@ _SORTS: Final = (
     _Sort(types.is_boolean, Kind.NUMBER, (bool,), lambda one: str(int(one))),
     _Sort(types.is_integer, Kind.NUMBER, (int, Decimal), _number),
     _Sort(types.is_decimal, Kind.NUMBER, (int, Decimal), _number),
-    _Sort(types.is_float32, Kind.NUMBER, (int, float), _float),
+    _Sort(types.is_float32, Kind.NUMBER, (int, float), _single),
     _Sort(types.is_float64, Kind.NUMBER, (int, float), _float),
     _Sort(types.is_string, Kind.TEXT, (str,), str),
     _Sort(types.is_large_string, Kind.TEXT, (str,), str),
@@ -76,7 +83,7 @@ def _check(name: str, given: Mapping[str, Any], schema: pa.Schema) -> Check:
         raise _refusal(name, f"is not in the files, which have {', '.join(schema.names)[:400]}")
     kind = schema.field(name).type
     sort = _sort_of(kind)
-    ends = {end: given[end] for end in ("min", "max") if given.get(end) is not None}
+    ends = {end: _plain(given[end]) for end in ("min", "max") if given.get(end) is not None}
     if kind.num_fields or types.is_null(kind) or (ends and not sort):
         raise _refusal(name, f"has the type {kind}, whose values Parquet's footers do not compare")
     texts = {end: _written(sort, value) for end, value in ends.items()}
@@ -93,6 +100,10 @@ def _refusal(name: str, why: str, code: str = "BAD_SCHEMA") -> InvalidInputError
 
 def _sort_of(kind: pa.DataType) -> _Sort | None:
     return next((sort for sort in _SORTS if sort.is_of(kind)), None)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "dtype") else value  # numpy's
 
 
 def _written(sort: _Sort | None, value: Any) -> str | None:
@@ -133,7 +144,7 @@ class Footers:
 
 
 def _figures(column: str, kind: pa.DataType, found: parquet.Statistics | None) -> Figures:
-    """Of a row group. Arrow states neither end if one has over 4,096 bytes, or if all are NaN."""
+    """Of a row group. Arrow states neither end if one has over 4,096 bytes."""
     if found is None:
         return Figures(column)
     sort, ends = _sort_of(kind), list[Any]([None, None])
@@ -141,9 +152,11 @@ def _figures(column: str, kind: pa.DataType, found: parquet.Statistics | None) -
     with suppress(ArithmeticError, ValueError):
         if found.has_min_max and types.is_decimal(kind) and isinstance(found.min_raw, int):
             # pyarrow 18 does not give decimals that are stored so, which have 18 digits at most.
-            ends = [Decimal(end).scaleb(-kind.scale) for end in (found.min_raw, found.max_raw)]
+            ends = [Decimal(f"{end}e{-kind.scale}") for end in (found.min_raw, found.max_raw)]
         elif found.has_min_max:
             ends = [found.min, found.max]
+        elif types.is_floating(kind):  # all are NaN, which is no value: as of no rows
+            ends = [inf, -inf]
     texts = (_written(sort, end) for end in ends)
     least, greatest = (None if text is None else text[:MAX_FIGURE] for text in texts)
     return Figures(column, least, greatest, found.null_count if found.has_null_count else None)

@@ -26,6 +26,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
+from s3commit.core.model.errors import AccessError
 from s3commit.version import __version__
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def make_client(
     from botocore import __version__ as sdk  # noqa: PLC0415 - as in `make_session`
     from botocore.config import Config  # noqa: PLC0415
 
-    from s3commit.aws.failures import no_credentials, translated  # noqa: PLC0415
+    from s3commit.aws.failures import translated  # noqa: PLC0415
 
     config = Config(
         # S3's access logs tell our requests by it. botocore makes its own again for each request,
@@ -208,6 +209,10 @@ def make_client(
     lock = _MAKING.setdefault(os.getpid(), threading.Lock())
     with lock, translated("connecting to S3 by boto3_session"):
         if session.get_credentials() is None:
-            raise no_credentials("boto3_session has no AWS credentials")
+            raise AccessError(
+                "boto3_session has no credentials, so no request was made and nothing was changed:"
+                " give the session keys or a profile",
+                code="NO_CREDENTIALS",
+            )
         region = region or session.region_name or region_of_environment()
         return session.client("s3", region_name=region, **place)

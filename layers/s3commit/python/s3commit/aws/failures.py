@@ -138,10 +138,10 @@ def translate(error: Exception, what: str) -> S3CommitError:
     return InvalidInputError(f"{what}: {error}")  # a parameter or a setting: no retry helps
 
 
-def no_credentials(what: str = "no AWS credentials were found") -> AccessError:
+def no_credentials() -> AccessError:
     """The message where no credentials were found."""
     return AccessError(
-        f"{what}, so no request was made and nothing was changed: set"
+        "no AWS credentials were found, so no request was made and nothing was changed: set"
         " AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role."
         " If it has one, its metadata service did not answer in time: raise"
         " AWS_METADATA_SERVICE_NUM_ATTEMPTS and AWS_METADATA_SERVICE_TIMEOUT (on Spark for driver"

@@ -243,8 +243,8 @@ def _is_sound(encryption: object) -> bool:
 def _are_checks(checks: object) -> bool:
     """True if each column has bounds of known names; the schema decides which values they have."""
     return isinstance(checks, Mapping) and all(
-        isinstance(bounds, Mapping) and {*bounds} <= {"min", "max", "nulls"}
-        for bounds in checks.values()
+        _is_name(column) and isinstance(bounds, Mapping) and {*bounds} <= {"min", "max", "nulls"}
+        for column, bounds in checks.items()
     )
 
 

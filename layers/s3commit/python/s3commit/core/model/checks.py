@@ -69,7 +69,8 @@ class Check:
 class Figures:
     """The facts of files about a checked column; None if a part of them does not say it.
 
-    There is neither a ``least`` nor a ``greatest`` value if all is null.
+    There is neither a ``least`` nor a ``greatest`` value if all is null; of floats that are all NaN
+    or null these are ``inf`` and ``-inf``.
     """
 
     column: Column
@@ -101,12 +102,11 @@ class CheckedColumn:
         if None in ends and (found.nulls is None or found.nulls != rows):
             self.is_known = False
         try:
-            values = [(kind.read(end), end) for end in ends if end is not None]
+            least, greatest = (None if end is None else (kind.read(end), end) for end in ends)
         except ValueError as error:
             raise JobRefusedError(f"column {found.column!r}: {error}", code="BAD_FIELD") from None
-        for value in values:
-            self.least = min(self.least or value, value)
-            self.greatest = max(self.greatest or value, value)
+        self.least = min(filter(None, (self.least, least)), default=None)
+        self.greatest = max(filter(None, (self.greatest, greatest)), default=None)
 
     @property
     def figures(self) -> Figures:
