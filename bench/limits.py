@@ -13,8 +13,6 @@ QUEUES: Final = f"{_AWS}lambda/latest/dg/services-sqs-scaling.html>"
 EVENTS: Final = f"{_AWS}AmazonS3/latest/userguide/EventNotifications.html>"
 ON_DEMAND: Final = f"{_AWS}amazondynamodb/latest/developerguide/on-demand-capacity-mode.html>"
 PARTITIONS: Final = f"{_AWS}amazondynamodb/latest/developerguide/bp-partition-key-design.html>"
-EMR: Final = "<https://aws.amazon.com/emr/pricing/>"
-S3A: Final = "<https://hadoop.apache.org/docs/stable/hadoop-aws/tools/hadoop-aws/committers.html>"
 MEASURED: Final = "measured: `python -m bench.steps`"
 NOWHERE: Final = "assumed: AWS publishes no figure"
 
@@ -62,8 +60,6 @@ PAYLOAD = Fact(262_144, "Step Functions: bytes of an input or a result", QUOTAS)
 TABLE_WRITES = Fact(4_000, "DynamoDB: write units a second of a new table", ON_DEMAND)
 PARTITION_WRITES = Fact(1_000, "DynamoDB: write units a second of a partition", PARTITIONS)
 # As others quote AWS's page, which a browser fills in.
-NODE = Fact(0.24, "EMR: USD an hour of an m5.xlarge, 0.192 EC2 and 0.048 EMR", EMR)
-THREADS = Fact(8, "S3A committers: completions that a driver has under way", S3A)
 
 COMPLETION = Fact(0.00151, "CPU seconds of a completion", MEASURED)
 REQUEST = Fact(0.00145, "CPU seconds of a small request", MEASURED)
@@ -79,5 +75,4 @@ MAP_RUN = Fact(1, "seconds until a Map Run begins, and after it", NOWHERE)
 CHILD = Fact(0.1, "seconds of an Express child beside its function", NOWHERE)
 ITEM = Fact(0.01, "seconds of a write to the ledger", "assumed; published: single-digit ms")
 START = Fact(0.1, "seconds of a StartExecution", NOWHERE)
-NODES = Fact(11, "machines of the cluster", "assumed")
 ALL: Final = tuple(one for one in globals().values() if isinstance(one, Fact))

@@ -227,20 +227,6 @@ def choices() -> str:
     return _table(heads, rows)
 
 
-def clusters(full: Deployment) -> str:
-    """What a cluster costs that waits for its commit: for ours, and for one of its driver."""
-    second = limits.NODES * limits.NODE / 3600
-    rows = []
-    for files in SIZES[:-1]:
-        ours = full.job(files)
-        theirs = files * full.latency / limits.THREADS
-        cost = ours * second + full.price(files)[1]
-        rows.append(
-            (f"{files:,}", _time(ours), f"{cost:.2f}", _time(theirs), f"{theirs * second:.2f}")
-        )
-    return _table("files|ours|USD|driver, 8 threads|USD", rows)
-
-
 def facts(known: Iterable[limits.Fact]) -> str:
     """Numbers with their sources."""
     return _table("what|number|source", [(one.what, f"{one:,g}", one.source) for one in known])
@@ -267,7 +253,7 @@ def _table(heads: str, rows: Iterable[tuple[str, ...]]) -> str:
 def tables() -> list[str]:
     """Those of docs/scale.md, in its order, but the last with all numbers."""
     full = Deployment()
-    return [sizes(full), crowds(full), choices(), clusters(full), facts(limits.ALL)]
+    return [sizes(full), crowds(full), choices(), facts(limits.ALL)]
 
 
 if __name__ == "__main__":

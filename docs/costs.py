@@ -78,6 +78,7 @@ STEPS_SECONDS: Final = 163
 # Others: files, units, and seconds of a unit and of all steps, by the same model.
 SIZES: Final = ((3, 1, 0.33, 1.0), (100, 7, 0.48, 1.0), (1_000, 40, 0.78, 1.1))
 STREAM_SECONDS: Final = 10  # a micro-batch
+JOBS_A_MONTH: Final = 30 * 1000
 
 # What parameters add a month: a table in `freshTables`, and `catalogs`.
 FRESH_TABLE: Final = CUSTOM_METRIC + ALARM_METRIC
@@ -176,14 +177,15 @@ def job(files: int, *, units: int, unit: float, steps: float) -> list[Line]:
 
 
 def small() -> str:
-    """Jobs of other sizes in Markdown: a million of each, and what S3 asks for their files."""
-    rows = ["| files | USD a million jobs | of it S3, for the files | transitions |"]
-    rows.append("| --- | --- | --- | --- |")
+    """Jobs of other sizes in Markdown: many of each, and what S3 asks for their files."""
+    heads = ("files", "USD a million jobs", "1,000 jobs a day, USD a month")
+    rows = [f"| {' | '.join(heads)} | of it S3, for the files | transitions |"]
+    rows.append("| --- | --- | --- | --- | --- |")
     for files, units, unit, steps in SIZES:
         lines = job(files, units=units, unit=unit, steps=steps)
         total = sum(one.cost for one in lines)
-        share = lines[0].cost / total
-        said = f"{total * 1e6:,.0f} | {share:.0%} | {transitions(files, units)}"
+        daily, share = total * JOBS_A_MONTH, lines[0].cost / total
+        said = f"{total * 1e6:,.0f} | {daily:,.0f} | {share:.0%} | {transitions(files, units)}"
         rows.append(f"| {files:,} | {said} |")
     return "\n".join(rows)
 

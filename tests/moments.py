@@ -136,18 +136,16 @@ class Table:
 # The tables of the page on readers
 
 
-TABLES = {"sales": 6, "flat": 6, "events": 2}  # the rows of each
+TABLES = {"sales": 3, "flat": 3, "events": 2}  # the rows of each; sales' are those of spark.md
 
 
 @contextmanager
 def fill(place: str) -> Iterator[None]:
     """Commit the tables below ``place``; meanwhile a job of each has an open upload."""
-    file = io.BytesIO()
-    parquet.write_table(pa.table({"id": [1, 2, 3]}), file)
-    rows = file.getvalue()
+    two, one = (_parquet(id=ids, price=[float(one) for one in ids]) for ids in ([1, 2], [4]))
     jobs = {
-        "sales": [("dt=2026-11-20/part-0.parquet", rows), ("dt=2026-11-21/part-0.parquet", rows)],
-        "flat": [("part-0.parquet", rows), ("part-1.parquet", rows)],
+        "sales": [("dt=2026-11-20/part-0.parquet", two), ("dt=2026-11-21/part-0.parquet", one)],
+        "flat": [("part-0.parquet", two), ("part-1.parquet", one)],
         "events": [("part-0.json", b'{"id": 1}\n{"id": 2}\n')],
     }
     with ExitStack() as under_way:
@@ -160,6 +158,11 @@ def fill(place: str) -> Iterator[None]:
             )
             _add(job, *files[0])
         yield
+
+
+def _parquet(**columns: list[Any]) -> bytes:
+    parquet.write_table(pa.table(columns), file := io.BytesIO())
+    return file.getvalue()
 
 
 def _add(job: Any, path: str, body: bytes) -> Any:

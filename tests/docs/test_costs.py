@@ -189,8 +189,14 @@ def test_a_small_job_is_cheap() -> None:
     assert million < 450
     assert costs.small() in PAGE
     most, units, unit, steps = costs.SIZES[-1]
-    usd = sum(one.cost for one in costs.job(most, units=units, unit=unit, steps=steps))
-    assert f"{usd:.2f} USD for a job of {most:,} files" in (ROOT / "README.md").read_text()
+    lines = costs.job(most, units=units, unit=unit, steps=steps)
+    usd = sum(one.cost for one in lines)
+    rest = sum(one.cost for one in costs.at_rest())
+    daily = f"1,000 jobs of {files} files a day: {million * costs.JOBS_A_MONTH / 1e6:.0f} USD more"
+    large = f"a job of {most:,} files: {usd:.2f} USD, {100 * lines[0].cost / usd:.0f} % of it S3's"
+    metrics = costs.METRICS * costs.CUSTOM_METRIC
+    monthly = f"{rest:.0f} to {rest + metrics:.0f} USD a month; {daily}; {large} requests"
+    assert monthly in (ROOT / "README.md").read_text()
     words = " ".join(PAGE.split())
     stream = (
         f"{costs.STREAM_SECONDS} s, with three files in each, is about {costs.stream():.0f} USD"

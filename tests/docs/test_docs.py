@@ -5,6 +5,8 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
+from codeop import compile_command
 from collections.abc import Collection
 from dataclasses import is_dataclass
 from importlib import import_module
@@ -75,6 +77,21 @@ def anchors(page: Path) -> set[str]:
     """The names that GitHub gives the page's headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+PASTED = [page for page in PAGES if "```python" in page.read_text() and page.stem != "airflow"]
+
+
+@pytest.mark.parametrize("page", PASTED, ids=lambda page: page.stem)
+def test_a_block_of_python_can_be_pasted_into_an_interactive_session(page: Path) -> None:
+    """Python 3.11 reads it line by line: an empty line ends an indented block, and nothing else."""
+    for block in re.findall(r"^ *```python\n(.*?)^ *```$", page.read_text(), re.M | re.DOTALL):
+        lines: list[str] = []
+        for line in [*textwrap.dedent(block).splitlines(), ""]:
+            lines.append(line)
+            if compile_command("\n".join(lines)) is not None:
+                lines = []
+        assert lines in ([], [""])
 
 
 def test_every_path_that_is_named_exists() -> None:

@@ -44,7 +44,7 @@ DEPLOYED = Deployment()
 
 
 def test_the_pages_tables_are_the_models() -> None:
-    for table in (model.sizes(DEPLOYED), model.choices(), model.clusters(DEPLOYED)):
+    for table in (model.sizes(DEPLOYED), model.choices()):
         assert f"\n{table.strip()}\n" in PAGE
     assert f" {model.assumed()}." in WORDS
 
@@ -84,8 +84,6 @@ def test_what_the_page_says_in_words_is_what_the_model_says() -> None:
     oldest = oldest_seconds("Ingest")
     tasks = oldest / costs.INGEST_SECONDS * DEPLOYED.shares.manifests
     assert f"{oldest // 60} minutes to note all manifests ({tasks:,.0f} tasks at" in WORDS
-    cents = 100 * limits.NODES * limits.NODE / 60
-    assert f"{limits.NODES:.0f} m5.xlarge of EMR cost {cents:.1f} cents a minute" in WORDS
 
 
 def test_every_number_has_a_page_a_measurement_or_is_called_an_assumption() -> None:

@@ -87,7 +87,7 @@ def readers(form: str, duck: duckdb.DuckDBPyConnection) -> dict[str, names.Reade
     return {
         "pyarrow": partial(arrow, form),
         "polars": lambda uri: rows(pl.scan_ndjson(f"{uri}**/part-*.json").collect()),
-        "DuckDB": partial(ducks, duck, "read_json", "**/[!_]*.json"),
+        "DuckDB": partial(ducks, duck, "read_json", "**/part-*.json"),
     }
 
 

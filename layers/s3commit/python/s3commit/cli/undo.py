@@ -55,8 +55,8 @@ def undo(
     file is not what the job wrote and no job says why, if a version is missing, or if a later job
     has written over what would come back.
 
-    With --back-to the table then holds what it held right after JOB, of what jobs did: files of
-    other writers stay, and what was deleted by hand stays away. All undos are planned and
+    With --back-to the table then holds what it held right after JOB, as far as jobs changed
+    it: files of other writers stay, and those deleted by hand stay deleted. All undos are planned and
     printed first. If one of them would be refused, nothing is changed. If a job is committed before
     the last undo, the rest is not done. The same command continues, also after a crash.
     """

@@ -118,7 +118,7 @@ def undo_back_to(
 ) -> dict[str, CommitResult]:
     """Undo what came after a job of a table, so that it holds what it held right after that job.
 
-    That is of what jobs did: files of other writers stay, and what was deleted by hand stays away.
+    As far as jobs changed it: files of other writers stay, and those deleted by hand stay deleted.
     All is planned first. Each `undo` is a job of its own, the newest job's is the first; so this
     is a call of its own, with a result for each. After a crash the same call does the rest.
 
