@@ -8,7 +8,7 @@ import pytest
 
 from s3commit.cli import render
 from s3commit.cli.advice import MEANING, meaning_of
-from s3commit.cli.show import COUNT_EVERY, STARTING
+from s3commit.cli.follow import COUNT_EVERY, STARTING
 from s3commit.core.documents.job_json import Conditions
 from s3commit.core.documents.result_json import RESULT_JSON, JobResult
 from s3commit.core.documents.ticket import Ticket

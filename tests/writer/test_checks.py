@@ -129,7 +129,8 @@ def test_a_footer_without_figures_does_not_pass(kind: pa.DataType, groups: list[
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
 def test_nan_is_no_value_however_the_rows_are_cut(kind: pa.DataType) -> None:
     nan = float("nan")
-    for groups in ([[1.0, nan, None]], [[nan], [1.0, None]], [[1.0], [nan, None]], [[nan, nan]]):
+    cuts: list[list[list[Any]]] = [[[1.0, nan, None]], [[nan], [1.0, None]], [[1.0], [nan, None]]]
+    for groups in (*cuts, [[nan, nan]]):
         has_one = 1.0 in groups[0] + groups[-1]
         assert failed(kind, groups, {"min": 1, "max": 1.0, "nulls": 1}) == ""
         assert bool(failed(kind, groups, {"min": 1.5})) is has_one

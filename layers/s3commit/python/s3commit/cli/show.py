@@ -9,6 +9,7 @@ import click
 
 from s3commit.aws.executions import machine_of
 from s3commit.cli.advice import meaning_of, next_step
+from s3commit.cli.follow import COUNTS, follow, noted_attempts
 from s3commit.cli.job_facts import (
     JobFacts,
     blockers,
@@ -20,37 +21,24 @@ from s3commit.cli.job_facts import (
     unreadable,
 )
 from s3commit.cli.options import NamedJob, age_option, job_options, with_session
-from s3commit.cli.render import age, epoch_of, fields, moment
+from s3commit.cli.render import epoch_of, fields
 from s3commit.cli.session import Session
 from s3commit.cli.show_history import COLUMNS, history_document
 from s3commit.cli.undone import fate_of
 from s3commit.core.documents.catalog_note import CATALOG_NOTE
 from s3commit.core.documents.job_json import Who, encode_conditions
 from s3commit.core.documents.request_json import AbortRequest
-from s3commit.core.documents.result_json import JobResult
 from s3commit.core.jobs.record import committed_holder
-from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.codes import Advice, advice_on, advice_on_execution
 from s3commit.core.model.destination import Conflict, Scope
-from s3commit.core.model.errors import (
-    AccessError,
-    InvalidInputError,
-    NotFoundError,
-    OutcomeUnknownError,
-    S3CommitError,
-    TransientError,
-)
-from s3commit.core.model.outcome import Failure, Outcome
+from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError, S3CommitError
+from s3commit.core.model.outcome import Failure
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.executions import Execution
-from s3commit.writer.requests import Patience, require_committed
+from s3commit.writer.requests import require_committed
 
-COUNT_EVERY = 30.0  # seconds; a job of many tasks has megabytes of attempts in the ledger
-STARTING = 20.0  # seconds until a new execution works on its job, at most
 SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops counting
 _UNCOUNTED = "only some of the destination's open uploads were read: this job may have more"
 _REGION = re.compile("[a-z0-9-]+")
-_COUNTS = ("files", "bytes", "rows")
 _MODES = {Conflict.APPEND: "append", Conflict.FAIL: "error", Conflict.REPLACE: "overwrite"}
 # Members that no next step needs, or that another member contains.
 _INNER = {"generation", "scope", "undoneBy"}
@@ -85,7 +73,7 @@ def show(session: Session, *, job: NamedJob, following: bool, history: bool, tim
     """  # noqa: D301 - click needs the backspace
     find = cache(partial(locate, session, job))
     if following:
-        require_committed(_follow(session, lambda: read_job(session, *find()), timeout))
+        require_committed(follow(session, lambda: read_job(session, *find()), timeout))
     elif history:
         found = history_document(session, read_job(session, *find()).execution)
         session.out.table(found, "states", COLUMNS)
@@ -162,12 +150,12 @@ def job_document(
         "request": _request(job),
         "manifests": len(manifests) if all_listed else None,
         "tasks": _tasks(session, job, manifests) if all_listed else None,
-        "noted": _noted(job) if all_listed and at_work else None,
-        "plan": record and record.plan and fields(record.plan, "units", *_COUNTS),
+        "noted": noted_attempts(job) if all_listed and at_work else None,
+        "plan": record and record.plan and fields(record.plan, "units", *COUNTS),
         "replaced": record and record.replaced and fields(record.replaced, "files", "bytes"),
         "locks": locks,
         "result": job.result
-        and fields(job.result, "outcome", *_COUNTS, "replaced", "decided_at", "finished_at"),
+        and fields(job.result, "outcome", *COUNTS, "replaced", "decided_at", "finished_at"),
         "error": _error(failure, advice_on),
         "openUploads": len(uploads),
         "uploadsComplete": complete,
@@ -271,92 +259,3 @@ def console_url(execution: str) -> str | None:
     host = _CONSOLES.get(partition)
     page = f"states/home?region={region}#/v2/executions/details/{execution}"
     return host and f"https://{region}.{host}/{page}"
-
-
-def _follow(session: Session, look: Callable[[], JobFacts], timeout: int) -> JobResult:
-    """Print each change until the job has its result.
-
-    Raises `OutcomeUnknownError` if its execution has died, and after ``timeout`` seconds.
-    """
-    patience = Patience(session.environment, timeout)
-    seen: dict[str, Any] = {"state": "unseen", "noted": None}
-    counted, looked, again, is_last = 0.0, 0.0, f"status{session.where}", False
-    at, execution = ("", ""), None  # of the job when it was looked at last
-    dead_since: float | None = None  # seconds; of that execution, if it has ended
-    while True:
-        trouble = ""
-        try:
-            job = look()
-            again = f"show {job.name}"
-            now, where = session.epoch(), (job.state, job.execution)
-            dead_since = dead_since if where == at else None
-            # It may just have ended its job, or another, of `s3commit commit`, be starting.
-            stopped = dead_since is not None and now - dead_since >= STARTING
-            if job.result is None and (where != at or dead_since or now - looked >= COUNT_EVERY):
-                at, looked = where, now
-                execution = session.read_executions([job.execution])[0].get(job.execution)
-                is_dead = execution is not None and not execution.is_running
-                dead_since = (dead_since or now) if is_dead else None
-            known = execution if stopped or dead_since is None else None
-            change = {**_change(session, job, known), "noted": seen["noted"]}
-            if job.state != JobState.OPEN:
-                change["noted"] = None
-            elif session.epoch() - counted >= COUNT_EVERY:
-                counted = session.epoch()  # also if it fails: a throttled table gets its pause
-                change["noted"] = _noted(job)
-            if change != seen:
-                seen = change
-                session.out.line({"at": session.clock.now(), **change}, _sentence(session, change))
-            if job.result is not None:
-                return job.result
-            if execution and dead_since and stopped:
-                steps = next_step(job, execution, [], session.epoch(), None, key_holder="")
-                says = f"the job is {job.state} and stopped; see: s3commit {again}"
-                raise OutcomeUnknownError("; ".join((says, *steps)))
-        except TransientError as error:  # the next look may go through
-            trouble = f" ({error.message})"
-        if is_last:
-            raise OutcomeUnknownError(
-                f"the job has not ended after {age(timeout)}: it is {seen['state']}{trouble}"
-                f"{' and continues' if execution and not dead_since else ''}; see: s3commit {again}"
-            )
-        is_last = not patience.pause()
-
-
-def _change(session: Session, job: JobFacts, execution: Execution | None) -> dict[str, Any]:
-    others = blockers(job.ledger, job.record) if job.result is None else []
-    return {
-        "jobId": job.job_id,
-        "state": job.state,
-        "means": meaning_of(job.state, job.failure, execution, requested=job.request_stands),
-        "waitsFor": [one.job_id for one in others],
-        "error": job.failure and fields(job.failure, "code", "message"),
-        **fields(job.result, "outcome", *_COUNTS),
-    }
-
-
-def _sentence(session: Session, change: dict[str, Any]) -> str:
-    text, noted = change["means"], change["noted"]
-    if change["waitsFor"]:
-        text = f"waits for {', '.join(change['waitsFor'])}"
-    elif noted:
-        counts = amount(noted["files"], noted["bytes"], None)
-        text = f"{text}: {many(noted['tasks'], 'task')} done, {counts}"
-    elif change["outcome"] == Outcome.COMMITTED:
-        text = f"{text}: {amount(change['files'], change['bytes'], change['rows'])}"
-    return f"{moment(session.clock.now())}  {change['state']:<12}  {text}"
-
-
-def _noted(job: JobFacts) -> dict[str, int] | None:
-    """Count the attempts whose manifests the ledger has noted; None if there are none.
-
-    A job of many tasks has megabytes of them.
-    """
-    attempts = list(job.ledger.attempts(job.directory.ref)) if job.ledger and job.record else []
-    counts = {
-        "attempts": len(attempts),
-        "tasks": len({attempt.task_id for attempt in attempts}),
-        "files": sum(attempt.files for attempt in attempts),
-        "bytes": sum(attempt.bytes for attempt in attempts),
-    }
-    return counts if attempts else None

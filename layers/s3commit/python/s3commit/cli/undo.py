@@ -56,9 +56,9 @@ def undo(
     has written over what would come back.
 
     With --back-to the table then holds what it held right after JOB, as far as jobs changed
-    it: files of other writers stay, and those deleted by hand stay deleted. All undos are planned and
-    printed first. If one of them would be refused, nothing is changed. If a job is committed before
-    the last undo, the rest is not done. The same command continues, also after a crash.
+    it: files of other writers stay, and those deleted by hand stay deleted. All undos are planned
+    and printed first. If one of them would be refused, nothing is changed. If a job is committed
+    before the last undo, the rest is not done. The same command continues, also after a crash.
     """
     if back_to and leave_removed:
         raise click.UsageError("--back-to restores what was there: leave out --leave-removed")
