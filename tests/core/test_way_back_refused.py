@@ -14,7 +14,7 @@ from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.model.states import JobState
-from s3commit.core.undo import bound, look_back
+from s3commit.core.undo import bound, files
 from s3commit.core.undo.job import plan_undo
 from s3commit.writer.undo import carry_out
 from tests.core.way_back import PARTITION, REPLACE, Table, code_of, dated, forge
@@ -75,7 +75,7 @@ def test_where_nothing_can_come_back_the_line_names_a_way_that_there_is(
         for one in table.world.all_keys(over.replaced):
             table.world.store.delete("lake", one)
     elif code == "TOO_LARGE":
-        monkeypatch.setattr(look_back, "MAX_JOB_FILES", 1)
+        monkeypatch.setattr(files, "MAX_JOB_FILES", 1)
     elif code == "FILES_CHANGED":
         table.world.store.put("lake", key, b"0 sales/dt=2/")
     assert code_of(table, over) == code
@@ -300,7 +300,7 @@ def test_i12_the_lists_of_undos_are_read_where_the_job_has_files_and_up_to_a_bou
         (bound, "MAX_HELD", 5),  # its file, two that come back, and where two jobs replaced
         (bound, "MAX_LINES", 3),
         (bound, "MAX_LISTS", 4),
-        (look_back, "MAX_JOB_FILES", 2),
+        (files, "MAX_JOB_FILES", 2),
         (bound, "CALL_SECONDS", 1),
     ],
     ids=lambda one: one if isinstance(one, str) else "",

@@ -31,9 +31,9 @@ from s3commit.core.model.moments import shifted
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ListedObject, ObjectStore, listed_at
+from s3commit.core.undo.files import NOT_COMMITTED, NOTHING_TO_UNDO, refuse
 from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.core.undo.later import Listed, is_surely_later, listed_around
-from s3commit.core.undo.look_back import NOT_COMMITTED, NOTHING_TO_UNDO, refuse
 
 MAX_UNDOS: Final = 100  # each looks at all jobs since
 REPLACED_SINCE: Final = "REPLACED_SINCE"

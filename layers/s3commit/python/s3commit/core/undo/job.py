@@ -26,14 +26,8 @@ from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.parallel import in_order
 from s3commit.core.undo.bound import Bound
-from s3commit.core.undo.look_back import (
-    NOT_COMMITTED,
-    NOTHING_TO_UNDO,
-    Undo,
-    instead,
-    look_back,
-    refuse,
-)
+from s3commit.core.undo.files import NOT_COMMITTED, NOTHING_TO_UNDO, refuse
+from s3commit.core.undo.look_back import Undo, instead, look_back
 
 _BUCKET: Final = re.compile(r"_\d+$")
 

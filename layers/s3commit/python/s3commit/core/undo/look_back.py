@@ -8,64 +8,47 @@ what the job replaced, which the pipeline keeps below ``_s3commit/``.
 A job is undone if another one that undoes it is committed, and is not undone itself.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
-from itertools import chain, islice
+from functools import partial
+from itertools import chain
 from os.path import commonprefix
-from typing import Final, NoReturn
 
-from s3commit.core.documents.commit_manifest import (
-    MAX_WHOLE_BYTES,
-    CommitHeader,
-    CommittedFile,
-    not_committed,
-    read_commit_header,
-    stream_commit_manifest,
-)
-from s3commit.core.documents.replace_list import replaced_files
-from s3commit.core.formats.layout import (
-    JobDirectory,
-    directories_above,
-    is_data,
-    owner_of,
-    partition_of,
-)
+from s3commit.core.documents.commit_manifest import CommitHeader, CommittedFile, read_commit_header
+from s3commit.core.formats.layout import JobDirectory, directories_above, owner_of, partition_of
 from s3commit.core.formats.strict_json import TOO_LARGE
 from s3commit.core.jobs.listings import PAGE, list_objects
 from s3commit.core.jobs.past_commits import Commit, Reach, undone_jobs
 from s3commit.core.jobs.replaced import outermost
-from s3commit.core.model.errors import (
-    NOT_READABLE,
-    AccessError,
-    InvalidInputError,
-    JobRefusedError,
-    NeedsOperatorError,
-    NotFoundError,
-)
-from s3commit.core.model.limits import MAX_JOB_FILES, S3_CLOCKS
+from s3commit.core.model.errors import NOT_READABLE, JobRefusedError
+from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
 from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ListedObject
 from s3commit.core.undo.bound import Bound, PastBoundError
+from s3commit.core.undo.files import (
+    NOT_COMMITTED,
+    NOTHING_TO_UNDO,
+    brought_back,
+    manifest_of,
+    named_files,
+    present,
+    refuse,
+    replaced_by,
+    restored_files,
+)
 from s3commit.core.undo.later import (
-    Listed,
     commits_around,
     copies_of,
     each_of,
-    files_of,
     is_later,
     is_surely_later,
-    named_above,
     places_of,
     reach_of,
     removed_by,
     undone_first,
 )
-
-NOT_COMMITTED: Final = "NOT_COMMITTED"
-NOTHING_TO_UNDO: Final = "NOTHING_TO_UNDO"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +92,8 @@ def look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
 
 
 def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
-    header, files = _manifest(ports, directory, bound)
-    back, refused = _replaced(ports, directory, header, bound)
+    header, files = manifest_of(ports, directory, bound)
+    back, refused = replaced_by(ports, directory, header, bound)
     at = {partition_of(one.key) for one in files} | set(map(partition_of, back))
     roots = [directory.destination.prefix]
     if at and not header.undoes:  # of an undo, files that it did not touch may have come and gone
@@ -129,7 +112,7 @@ def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
     wanted = {one.key: one for one in chain(files, copies_of(ports, bound, undos, first))}
     put = {one.directory.job_id: shifted(one.put_at, S3_CLOCKS) for one in (own, *undos)}
     listing = bound.in_time(list_objects(ports, directory.bucket, roots))
-    removes, by_hand = _present(ports, directory, listing, wanted, put=put, back=back, bound=bound)
+    removes, by_hand = present(ports, directory, listing, wanted, put=put, back=back, bound=bound)
     for one in removes:
         first.pop(wanted[one.key].first_key, None)
     gone = [one for one in files if one.first_key in first]
@@ -142,8 +125,8 @@ def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
     for file in gone:
         if removed.isdisjoint(places_of(file)):
             refuse("FILES_CHANGED", f"{file.key!r} was deleted, and no job says that it did")
-    named, theirs = _named(ports, back, made, bound)
-    restores = tuple(_restored(ports, bound, back.values(), named, undone))
+    named, theirs = named_files(ports, back, made, bound)
+    restores = tuple(restored_files(ports, bound, back.values(), named, undone))
     back_by = {one.directory for one in commits if one.header.files}
     restored = {  # jobs whose removals are undone too: an undo may leave these as they are
         one.directory
@@ -160,7 +143,7 @@ def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
     ]
     undos_of = {one.undoes: one for one in commits if one.undoes}
     refused = refused or _overwritten(ports, own, standing, restores, by=undos_of, bound=bound)
-    refused = refused or _brought_back(by_hand, restores)
+    refused = refused or brought_back(by_hand, restores)
     if not removes and not restores and refused is None:
         refuse(NOTHING_TO_UNDO, f"job {directory.job_id} has no files, or later jobs replaced all")
     if refused is not None:
@@ -178,151 +161,11 @@ def _fewest(directories: set[str]) -> list[str]:
     return some if len(some) <= PAGE else [partition_of(commonprefix(some))]  # noqa: RUF071 - keys
 
 
-def refuse(code: str, message: str) -> NoReturn:
-    """Raise `JobRefusedError`."""
-    raise JobRefusedError(message, code=code)
-
-
 def instead(removes: Collection[ListedObject]) -> str:
     """The advice where nothing can come back."""
     if removes:
         return "To remove only the job's own files: --leave-removed"
     return "To have the data back anyway, write it again"
-
-
-def _manifest(
-    ports: S3Ports, directory: JobDirectory, bound: Bound
-) -> tuple[CommitHeader, list[CommittedFile]]:
-    try:
-        header, files = stream_commit_manifest(ports.store, directory, max_bytes=MAX_WHOLE_BYTES)
-        return header, list(bound.held(bound.in_time(files)))
-    except InvalidInputError as error:
-        refuse(error.code, f"the list of the files of job {directory.job_id}: {error.message}")
-    except NotFoundError:
-        refuse(NOT_COMMITTED, not_committed(directory))
-
-
-def _replaced(
-    ports: S3Ports, directory: JobDirectory, header: CommitHeader, bound: Bound
-) -> tuple[dict[str, ListedObject], JobRefusedError | None]:
-    """The files that the job replaced, by key; or why they can't come back. Files alone do."""
-    if header.replaced is None or not header.replaced.files:
-        return {}, None
-    root = len(directory.destination.prefix)
-    found = bound.in_time(replaced_files(ports, directory, header.replaced))
-    data = (one for one in found if is_data(one.key[root:]))
-    try:
-        files = {one.key: one for one in bound.held(islice(data, MAX_JOB_FILES + 1))}
-    except NeedsOperatorError:
-        return {}, JobRefusedError(
-            f"job {directory.job_id} replaced {header.replaced.files} files, and the list of them"
-            " has expired: it is kept for the deployment's retentionDays",
-            code="LIST_GONE",
-        )
-    if len(files) > MAX_JOB_FILES:
-        return {}, JobRefusedError(
-            f"job {directory.job_id} replaced more than {MAX_JOB_FILES} files, and one job brings"
-            " back no more",
-            code=TOO_LARGE,
-        )
-    return files, None
-
-
-def _present(
-    ports: S3Ports,
-    directory: JobDirectory,
-    listing: Iterable[ListedObject],
-    wanted: Mapping[str, CommittedFile],
-    *,
-    put: Mapping[str, str],
-    back: Mapping[str, ListedObject],
-    bound: Bound,
-) -> tuple[tuple[ListedObject, ...], set[str]]:
-    """Those of the files ``wanted`` that are in the listing; each is what its job has put there.
-
-    And the keys of what comes ``back`` that are there again. Behind KMS no etag is the expected
-    one. A file that is not newer than its job's list, which was ``put`` at that moment, is the
-    job's (A5); for others there is a HEAD.
-    """
-    present: list[ListedObject] = []
-    unsure: list[ListedObject] = []
-    again = set[str]()
-
-    def changed(one: ListedObject) -> str:
-        was = wanted[one.key]
-        with suppress(AccessError, InvalidInputError):  # under a key of another's
-            facts = ports.store.head(directory.bucket, one.key)
-            return "" if facts and facts.matches(was.length, was.etag) else one.key
-        return one.key
-
-    for listed in listing:
-        if was := wanted.get(listed.key):
-            etag = was.etag if was.etag == listed.etag else listed.etag  # one text, not two
-            present.append(ListedObject(was.key, etag, listed.length))
-            is_new = listed.modified > put.get(owner_of(was.key) or "", "")
-            if listed.length != was.length or (was.etag not in {"", listed.etag} and is_new):
-                unsure.append(present[-1])
-        elif (one := back.get(listed.key)) and one.length == listed.length:
-            again.add(one.key)
-    for key in filter(None, ports.parallel(changed, bound.in_time(unsure))):
-        refuse("FILES_CHANGED", f"{key!r} is not what the job has put there")
-    return tuple(present), again
-
-
-def _brought_back(again: set[str], restores: Iterable[CommittedFile]) -> JobRefusedError | None:
-    """Why a file that is there again can't come back: its rows would be there twice."""
-    for file in restores:
-        if file.key in again:
-            return JobRefusedError(
-                f"{file.key[:200]!r}, which the job replaced, is there again: delete it",
-                code="FILES_CHANGED",
-            )
-    return None
-
-
-def _named(
-    ports: S3Ports, back: Mapping[str, ListedObject], made: list[Listed], bound: Bound
-) -> tuple[dict[str, CommittedFile], set[JobDirectory]]:
-    """The replaced files that lists of jobs name, and these jobs: a name alone proves nothing."""
-
-    def known(listed: Listed) -> list[CommittedFile]:
-        return files_of(ports, bound, listed[0], as_replaced)
-
-    def as_replaced(file: CommittedFile) -> CommittedFile | None:
-        if one := back.get(file.key):
-            return CommittedFile(one.key, one.length, one.etag, file.rows, file.origin)
-        return None
-
-    found: dict[str, CommittedFile] = {}
-    theirs = set[JobDirectory]()
-    lists = each_of(ports, known, made, lambda listed: listed[1].length)
-    for (job, _), files in zip(made, lists, strict=True):
-        found |= {file.key: file for file in files}
-        theirs |= {job} if files else set()
-    return found, theirs
-
-
-def _restored(
-    ports: S3Ports,
-    bound: Bound,
-    back: Iterable[ListedObject],
-    named: Mapping[str, CommittedFile],
-    undone: Iterable[JobDirectory],
-) -> Iterator[CommittedFile]:
-    """The files that come back: all that the job replaced but those of jobs that are undone.
-
-    A job further in may be forged, with the id of one further up: the files of that are not its.
-    """
-    gone: dict[str, list[JobDirectory]] = {}
-    for job in undone:
-        gone.setdefault(job.job_id, []).append(job)
-    was = [named.get(one.key) or CommittedFile(one.key, one.length, one.etag) for one in back]
-    others = cache(partial(named_above, ports, bound, {file.first_key for file in was}))
-    for file in was:
-        its = gone.get(owner_of(file.first_key) or "", ())
-        below = (job for job in its if file.first_key.startswith(job.destination.prefix))
-        if all(file.first_key in others(job) for job in below):
-            yield file
 
 
 def _overwritten(
