@@ -53,6 +53,7 @@ def test_functions_start_cold_with_nothing_but_the_layers(tmp_path: Path) -> Non
         cold.Function.start("rich", "import rich", tmp_path)
 
 
+@pytest.mark.long
 def test_a_small_job_is_carried_out_by_cold_functions() -> None:
     """As it appends, none of them is there to remove what it replaces."""
     figures = cold.cold(lambda _: None, rounds=1)

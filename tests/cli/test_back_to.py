@@ -67,16 +67,18 @@ def test_the_plan_is_shown_whole_and_carried_out(desk: Desk) -> None:
         f"overwrite files 1, bytes 5 B, rows 5 files 3, bytes 13 B, rows 13 {THIRD}",
         f"append files 1, bytes 5 B, rows 5 files 0, bytes 0 B, rows 0 {OTHER}",
     ]
-    assert would.stderr == f"2 undos to right after job {JOB} at {SALES}\n"
+    then = f"2 jobs: {SALES} is then as right after job {JOB}\n"
+    assert would.stderr == f"would undo {then}"
     assert desk.world.all_keys() == before
     done = desk.run(*BACK)
     assert done.stdout == would.stdout
     assert done.stderr == (
-        f"{would.stderr}undid job {THIRD}: {FIRST}\nundid job {OTHER}: {SECOND}\n"
+        f"undoing {then}undid job {THIRD}: {FIRST}\nundid job {OTHER}: {SECOND}\n"
     )
     assert rows(desk) == WAS
     again = desk.run(*BACK)
-    assert (again.stdout, again.stderr) == ("", f"0 undos to right after job {JOB} at {SALES}\n")
+    nothing = f"nothing to undo at {SALES}: no job came after {JOB}\n"
+    assert (again.stdout, again.stderr) == ("", nothing)
 
 
 def test_for_programs_there_is_one_document(desk: Desk) -> None:
@@ -91,6 +93,14 @@ def test_for_programs_there_is_one_document(desk: Desk) -> None:
     expected = [one | {"undoId": by} for one, by in zip(would["undos"], ids, strict=True)]
     assert done == {**would, "dryRun": False, "undos": expected}
     assert rows(desk) == WAS
+
+
+def test_each_undo_has_the_note_and_the_labels(desk: Desk) -> None:
+    refused = desk.run(*BACK, "--note", "x" * 501, exit_code=1).stderr
+    assert "note=" in refused and desk.json("log", SALES)["jobs"][-1]["jobId"] == THIRD
+    desk.run(*BACK, "--note", "ticket 7", "--label", "run=8=9", "--label", "dag=a")
+    told = [(one["note"], one["labels"]) for one in desk.json("log", SALES)["jobs"]]
+    assert told[-2:] == [("ticket 7", ["run=8=9", "dag=a"])] * 2
 
 
 def test_the_way_back_can_be_undone_as_a_whole() -> None:

@@ -203,5 +203,6 @@ def test_a_note_and_labels_are_shown_and_found_wherever_a_job_is(
             assert (JOB in page, OTHER in page) == (True, False)
         desk.world.delete_documents(job_directory(JOB))
     assert "x" * 80 in desk.text("log", SALES) and "x" * MAX_NOTE not in desk.text("log", SALES)
+    assert "'OPS-7' is not NAME=VALUE" in desk.fails("log", SALES, "--label", "OPS-7", exit_code=2)
     told = desk.run("log", SALES, "--label", "dag=x", "--key", "k").stderr
     assert told == f"no jobs at {SALES} with the idempotency key 'k' and the label 'dag=x'\n"

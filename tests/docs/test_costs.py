@@ -192,11 +192,11 @@ def test_a_small_job_is_cheap() -> None:
     lines = costs.job(most, units=units, unit=unit, steps=steps)
     usd = sum(one.cost for one in lines)
     rest = sum(one.cost for one in costs.at_rest())
-    daily = f"1,000 jobs of {files} files a day: {million * costs.JOBS_A_MONTH / 1e6:.0f} USD more"
+    daily = f"{million * costs.JOBS_A_MONTH / 1e6:.0f} USD a month more for 1,000 jobs a day of"
     large = f"a job of {most:,} files: {usd:.2f} USD, {100 * lines[0].cost / usd:.0f} % of it S3's"
     metrics = costs.METRICS * costs.CUSTOM_METRIC
-    monthly = f"{rest:.0f} to {rest + metrics:.0f} USD a month; {daily}; {large} requests"
-    assert monthly in (ROOT / "README.md").read_text()
+    monthly = f"{rest:.0f} to {rest + metrics:.0f} USD a month at rest; {daily} {files} files"
+    assert f"{monthly}; {large} requests" in (ROOT / "README.md").read_text()
     words = " ".join(PAGE.split())
     stream = (
         f"{costs.STREAM_SECONDS} s, with three files in each, is about {costs.stream():.0f} USD"

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from s3commit.cli.job_facts import jobs_at, kind_of, read_job
-from s3commit.cli.options import DESTINATION, table_option, with_session
+from s3commit.cli.options import DESTINATION, label_option, table_option, with_session
 from s3commit.cli.render import KEY_DIGITS, fields, shortened, took
 from s3commit.cli.session import Session
 from s3commit.cli.short_ids import LOOKED_AT, job_documents
@@ -42,7 +42,7 @@ _BELOW = (
 @click.argument("destination", type=DESTINATION)
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Jobs.")
 @click.option("--key", metavar="KEY", help="Only jobs with this idempotency key.")
-@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help=LABELLED)
+@label_option(LABELLED)
 @table_option
 @with_session
 def log(

@@ -54,6 +54,20 @@ def parse_job(text: str) -> NamedJob:
     return JobDirectory(parse_destination(place), check_job_id(below.partition("/")[0]))
 
 
+def _parse_label(text: str) -> str:
+    if "=" not in text:
+        raise ValueError(f"{text!r} is not NAME=VALUE")
+    return text
+
+
+def label_option(about: str) -> Callable[[F], F]:
+    """``--label NAME=VALUE``, which may be repeated."""
+    kind = Parsed("label", _parse_label)
+    return click.option(
+        "--label", "labels", multiple=True, metavar="NAME=VALUE", type=kind, help=about
+    )
+
+
 def parse_age(text: str) -> int:
     """``90s``, ``15m``, ``12h``, ``2d`` or ``1w`` in seconds. Raises `ValueError`."""
     found = _AGE.fullmatch(text)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from s3commit.cli.job_facts import kind_of, locate
-from s3commit.cli.options import NamedJob, dry_run_option, job_options, with_session
+from s3commit.cli.options import NamedJob, dry_run_option, job_options, label_option, with_session
 from s3commit.cli.render import some
 from s3commit.cli.session import Session
 from s3commit.cli.short_ids import job_documents
@@ -20,7 +20,7 @@ from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.states import JobState
 from s3commit.core.undo.back_to import plan_way_back
 from s3commit.core.undo.job import PlannedUndo, plan_undo
-from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
+from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT, make_options
 from s3commit.writer.undo import carry_out, take_back
 
 _COLUMNS = "endedAt, kind, removed, restored, jobId as JOB"
@@ -38,10 +38,19 @@ _COLUMNS = "endedAt, kind, removed, restored, jobId as JOB"
     is_flag=True,
     help="Keep JOB, and undo what came after it at its destination, and inside, newest first.",
 )
+@click.option("--note", help="A text for people, up to 500 characters.")
+@label_option("A label of the undo; may be repeated.")
 @dry_run_option
 @with_session
 def undo(
-    session: Session, *, job: NamedJob, leave_removed: bool, back_to: bool, dry_run: bool
+    session: Session,
+    *,
+    job: NamedJob,
+    leave_removed: bool,
+    back_to: bool,
+    note: str | None,
+    labels: tuple[str, ...],
+    dry_run: bool,
 ) -> None:
     """Undo a committed job: remove its files and restore the files that it replaced.
 
@@ -64,14 +73,22 @@ def undo(
         raise click.UsageError("--back-to restores what was there: leave out --leave-removed")
     directory, table, _ = locate(session, job)
     record = session.ledger(table).job(directory.ref) if table else None
+    needs = "--back-to needs" if back_to else "an undo needs"
     if record is not None and record.state is not JobState.COMMITTED:
         raise JobRefusedError(
-            f"job {directory.job_id} is {record.state}; only a committed job can be undone",
+            f"job {directory.job_id} is {record.state}; {needs} a committed job",
             code="NOT_COMMITTED",
         )
+    named = dict(label.split("=", 1) for label in labels)
+    said = make_options(directory.destination.uri, check_names=False, note=note, labels=named)
     ports, environment = session.s3, session.environment
     carry = partial(
-        carry_out, ports, environment=environment, commit_timeout=DEFAULT_COMMIT_TIMEOUT
+        carry_out,
+        ports,
+        environment=environment,
+        commit_timeout=DEFAULT_COMMIT_TIMEOUT,
+        note=said.note,
+        labels=said.labels,
     )
     if back_to:
         _back_to(session, directory, None if dry_run else carry)
@@ -102,7 +119,11 @@ def _back_to(
             for one in undos.values()
         ]
         out.table({"undos": brief}, "undos", _COLUMNS, "destination as AT")
-    out.note(f"{many(len(undos), 'undo')} to right after job {directory.job_id} at {place}")
+    verb = "would undo" if carry is None else "undoing"
+    to = f"{verb} {many(len(undos), 'job')}: {place} is then as right after job"
+    out.note(
+        f"{to if undos else f'nothing to undo at {place}: no job came after'} {directory.job_id}"
+    )
     if running:
         out.note(f"not ended at {place}, and not in the plan: {some(running)}")
     try:

@@ -89,7 +89,10 @@ def check_id(value: str, what: str) -> str:
 def check_job_id(value: str) -> str:
     """Return ``value`` if it may be a job's id, a UUID, else raise `InvalidInputError`."""
     if not JOB_ID.fullmatch(value := str(value)):  # programs have a uuid.UUID too
-        raise InvalidInputError(f"invalid job ID {value[:80]!r}: expected a UUID", code="BAD_ID")
+        raise InvalidInputError(
+            f"invalid job ID {value[:80]!r}: expected a UUID, as `s3commit log` shows it",
+            code="BAD_ID",
+        )
     return value
 
 

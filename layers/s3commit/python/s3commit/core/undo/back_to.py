@@ -185,7 +185,8 @@ class _Table:
             refuse(
                 REPLACED_SINCE,
                 f"jobs {own.job_id} and {job.job_id} were committed within {S3_CLOCKS} s, and S3's"
-                " clocks can't tell which was first: undo the later jobs one by one",
+                " clocks can't tell which was first: choose another job, or undo single jobs,"
+                " newest first",
             )
         return False
 
