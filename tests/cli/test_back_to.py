@@ -222,8 +222,10 @@ def test_in_python_there_is_a_result_for_each(of_python: Desk) -> None:
         (THIRD, 3, 1, True),
         (OTHER, 0, 1, True),
     ]
-    done = s3commit.undo_back_to(SALES, JOB)
+    done = s3commit.undo_back_to(SALES, JOB, note="ticket 7", labels={"run": "8=9"})
     assert [(job, one.job_id) for job, one in done.items()] == [(THIRD, FIRST), (OTHER, SECOND)]
+    told = [(one["note"], one["labels"]) for one in of_python.json("log", SALES)["jobs"]]
+    assert told[-2:] == [("ticket 7", ["run=8=9"])] * 2
     assert (rows(of_python), s3commit.undo_back_to(SALES, JOB)) == (WAS, {})
     with pytest.raises(JobRefusedError, match="is not committed at"):
         s3commit.undo_back_to(SALES, UNDO.format(9))

@@ -118,3 +118,23 @@ def test_i6_back_to_each_job_of_all_short_sequences(
     likely = {"1 undos", "2 undos", LEFT_OUT, ABOVE if writes != TINY else LATER}
     likely |= {ORDER} if pace <= S3_CLOCKS else set()
     assert min(ends[one] for one in likely) > 2, ends
+
+
+@pytest.mark.parametrize("pace", [FAR, 3])
+@pytest.mark.parametrize(
+    ("steps", "why"),
+    [
+        ((FEW[0], FEW[1], 1, 2, ~3), LEFT_OUT),  # the undo of the undo of an undo leaves it out
+        ((FEW[0], FEW[3], 1, FEW[3], 0), ABOVE),  # what it would bring back is undone from above
+        ((FEW[0], 0, 1, FEW[1], ~3), LEFT_OUT),  # not missed where it was undone
+    ],
+)
+def test_i6_back_to_jobs_of_longer_sequences(
+    steps: tuple[Write | int, ...], why: str, pace: int
+) -> None:
+    ends, history = Counter[str](), [Sequence(pace)]
+    for what in steps:
+        history.append(history[-1].then(what))
+    for number in range(len(steps) - 1):
+        check(history[1:], number, ends)
+    assert ends[why], ends

@@ -109,7 +109,8 @@ def jobs_to_undo(ports: S3Ports, directory: JobDirectory) -> list[Commit]:
     table = _Table(ports, directory.destination.prefix, own)
     later = table.later(since)
     undo_of = {one.undoes: one for one in since if one.undoes}
-    writers = {one.directory.job_id for one in later.values() if not one.undoes}
+    # Their files are not missed. An undo of a later job has brought back what was there before.
+    writers = {one.directory.job_id for one in later.values() if one.undoes not in later}
     found = []
     for one in later.values():
         if one.undoes in later or not table.is_touched_by(one):
@@ -117,12 +118,14 @@ def jobs_to_undo(ports: S3Ports, directory: JobDirectory) -> list[Commit]:
         line = [one]
         while undo := undo_of.get(line[-1].directory):
             line.append(undo)
-        if line[1:] and not line[1].header.files and table.owners(one) - writers:
-            refuse(
-                REPLACED_SINCE,
-                f"job {line[1].directory.job_id} has left out what job {one.directory.job_id} had"
-                " replaced, and no undo brings that back: write it again",
-            )
+        for undone, undo in zip(line[::2], line[1::2], strict=False):
+            left_out = not undo.header.files and table.owners(undone)
+            if left_out and table.owners(one) - writers:
+                refuse(
+                    REPLACED_SINCE,
+                    f"job {undo.directory.job_id} has left out what job {undone.directory.job_id}"
+                    " had replaced, and no undo brings that back: write it again",
+                )
         if len(line) % 2 == 0 or not _has_effect(one):
             continue
         if not one.directory.destination.prefix.startswith(table.root):
@@ -193,28 +196,36 @@ class _Table:
     def owners(self, one: Commit) -> set[str | None]:
         """The jobs whose files here it has replaced; None among them: not known."""
         try:
-            return {owner_of(file.key) for file in self._replaced(one) if self._is_here(file)}
+            return {owner_of(file.key) for file in self._replaced(one.directory, one.header)}
         except NeedsOperatorError:
             return {None}
 
     def is_touched_by(self, one: Commit) -> bool:
-        """True if it has written or replaced here; of a job above by its lists."""
-        if one.directory.destination.prefix.startswith(self.root):
+        """True if it has written or replaced here, or undone a job that had; above by the lists.
+
+        Files of undone jobs do not come back when the job that had replaced them is undone.
+        """
+        job, is_here = one.directory, self._is_here
+        if job.destination.prefix.startswith(self.root):
             return True
         try:
-            _, files = stream_commit_manifest(self.ports.store, one.directory)
-            here = self._is_here
-            return any(map(here, files)) or any(map(here, self._replaced(one)))
+            while True:
+                header, files = stream_commit_manifest(self.ports.store, job)
+                if any(map(is_here, files)) or any(True for _ in self._replaced(job, header)):
+                    return True
+                if not header.undoes:
+                    return False
+                job = JobDirectory(job.destination, header.undoes)
         except (*NOT_READABLE, NeedsOperatorError):
             return True
 
     def _is_here(self, file: ListedObject | CommittedFile) -> bool:
         return file.key.startswith(self.root)
 
-    def _replaced(self, one: Commit) -> Iterator[ListedObject]:
-        facts = one.header.replaced
+    def _replaced(self, job: JobDirectory, header: CommitHeader) -> Iterator[ListedObject]:
+        facts = header.replaced
         if facts and facts.files:
-            yield from replaced_files(self.ports, one.directory, facts)
+            yield from filter(self._is_here, replaced_files(self.ports, job, facts))
 
 
 class _AsIf:
