@@ -124,7 +124,8 @@ def jobs_to_undo(ports: S3Ports, directory: JobDirectory) -> list[Commit]:
                 refuse(
                     REPLACED_SINCE,
                     f"job {undo.directory.job_id} has left out what job {undone.directory.job_id}"
-                    " had replaced, and no undo brings that back: write it again",
+                    " had replaced. That may have been there then, and no undo brings it back:"
+                    " write it again",
                 )
         if len(line) % 2 == 0 or not _has_effect(one):
             continue
