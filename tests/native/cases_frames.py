@@ -170,7 +170,7 @@ FRAMES = [
         Refused(
             "OTHER_LOG",
             "_spark_metadata exists",
-            "Directories whose readers go by another writer's log",
+            "Directories whose readers rely on another writer's log",
         ),
         before=sink,
     ),
