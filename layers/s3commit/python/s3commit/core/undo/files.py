@@ -93,7 +93,7 @@ def present(
     one. A file that is not newer than its job's list, which was ``put`` at that moment, is the
     job's (A5); for others there is a HEAD.
     """
-    present: list[ListedObject] = []
+    found: list[ListedObject] = []
     unsure: list[ListedObject] = []
     again = set[str]()
 
@@ -107,15 +107,15 @@ def present(
     for listed in listing:
         if was := wanted.get(listed.key):
             etag = was.etag if was.etag == listed.etag else listed.etag  # one text, not two
-            present.append(ListedObject(was.key, etag, listed.length))
+            found.append(ListedObject(was.key, etag, listed.length))
             is_new = listed.modified > put.get(owner_of(was.key) or "", "")
             if listed.length != was.length or (was.etag not in {"", listed.etag} and is_new):
-                unsure.append(present[-1])
+                unsure.append(found[-1])
         elif (one := back.get(listed.key)) and one.length == listed.length:
             again.add(one.key)
     for key in filter(None, ports.parallel(changed, bound.in_time(unsure))):
         refuse("FILES_CHANGED", f"{key!r} is not what the job has put there")
-    return tuple(present), again
+    return tuple(found), again
 
 
 def brought_back(again: set[str], restores: Iterable[CommittedFile]) -> JobRefusedError | None:
