@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from s3commit.aws import env
 from s3commit.local import synth
 from stacks.layers import ROOT
 from tests.servers import ran
@@ -133,12 +134,24 @@ def synthesize(**parameters: Any) -> Assembly:
     """``bucketName=…`` and so on, without our prefix.
 
     Made once for each state of the sources: it takes seconds, and many test processes ask for it.
+    With parameters it is made in this process: to start the CDK takes longer than to synthesize.
     """
-    context = json.dumps({f"s3commit:{name}": value for name, value in parameters.items()})
-    digest = hashlib.sha256(context.encode()).hexdigest()[:16]
+    context = {f"s3commit:{name}": value for name, value in parameters.items()}
+    text = json.dumps(context)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     out = ROOT / ".s3commit" / (f"assembly-{digest}" if parameters else "assembly")
+
+    def run(_project: Path, out: Path) -> None:
+        patch.delenv("CDK_CONTEXT_JSON")  # else the CDK's process has it as long as it lives
+        from stacks.pipeline import build  # this starts it
+
+        build(context, str(out)).synth()
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CDK_CONTEXT_JSON", context)
+        patch.setenv("CDK_CONTEXT_JSON", text)
+        if parameters:
+            patch.setenv(env.LOCAL, "1")
+            patch.setattr(synth, "_run", run)
         return Assembly(synth.synthesize(ROOT, out))
 
 
