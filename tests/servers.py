@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from s3commit.local.moto_patches import Patcher
 
-START_SECONDS = 60
+START_SECONDS = 180  # of a machine that has much else to do
 REGION = "eu-central-1"
 # Test credentials, and an endpoint where nobody listens.
 NO_NETWORK = {

@@ -30,7 +30,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "refused_writes.md"
 NOON, INSTANT = datetime(2026, 1, 2, 12, 0, 0, 7), datetime(2026, 1, 2, 12, 0, 0, 7, UTC)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kind:
     """A column ``c`` with two values; ``named``: the file has Arrow's own type in its metadata."""
 
@@ -138,7 +138,7 @@ Rows = dict[int, dict[str, Any]]  # by the id
 
 
 def by_pyarrow(path: str, **how: Any) -> list[dict[str, Any]]:
-    table = dataset.dataset(path, partitioning="hive", **how).to_table()
+    table = dataset.dataset(path, partitioning="hive", **how).to_table(use_threads=False)
     columns = [plain_nanoseconds(column).to_pylist() for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -182,16 +182,17 @@ READERS: dict[str, Callable[..., Any]] = {
 
 
 class Files:
-    """Directories with files of these kinds, one for each order."""
+    """Directories with files of these kinds, one for each order, which are only read."""
 
     def __init__(self, root: Path, spark: SparkSession) -> None:
         self.root = root
         by_this: Callable[..., Any] = partial(by_spark, spark)
         self.readers = {"Spark": by_this, **READERS}
-        self.alone = cache(self._alone)
+        self.alone, self.holding = cache(self._alone), cache(self._holding)
+        self.numbers = itertools.count()
 
-    def holding(self, *kinds: Kind) -> Path:
-        path = self.root / str(len([*self.root.iterdir()]))
+    def _holding(self, *kinds: Kind) -> Path:
+        path = self.root / str(next(self.numbers))
         path.mkdir()
         for number, kind in enumerate(kinds):
             kind.put(path / f"{number}.parquet", 2 * number)
@@ -281,13 +282,15 @@ OUTCOMES = ("reads", "loses values", "other values", "fails")
 def outcome(files: Files, reader: str, kinds: Sequence[Kind], **how: Any) -> str:
     """What a reader gives of both files, in the worse of their orders."""
 
-    def worst(first: Kind, second: Kind) -> int:
-        alone = [files.read(reader, files.holding(kind)) for kind in (first, second)]
+    alone = {kind: files.read(reader, files.holding(kind)) for kind in kinds}
+
+    def worst(*kinds: Kind) -> int:
         try:
-            rows = files.read(reader, files.holding(first, second), **how)
+            rows = files.read(reader, files.holding(*kinds), **how)
         except Exception:
             return OUTCOMES.index("fails")
-        return max(changed(rows[2 * i + n], alone[i][n]) for i in range(2) for n in range(2))
+        each = [alone[kind][number] for kind in kinds for number in range(2)]
+        return max(changed(rows[number], one) for number, one in enumerate(each))
 
     return OUTCOMES[max(worst(*kinds), worst(*kinds[::-1]))]
 
