@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import boto3.session
+import botocore.loaders
+import botocore.session
 import pytest
 
 from s3commit.aws import env
@@ -35,6 +37,7 @@ ACCOUNT = "123456789012"
 MAKEFILE = (ROOT / "Makefile").read_text()
 DEPLOYED = {"importBucket": "lake", "kmsKeyArn": KEY_ARN, "alarmEmail": "a@b.example"}
 _REGIONS = cycle(boto3.session.Session().get_available_regions("cloudformation"))
+_LOADER = botocore.loaders.create_loader()  # it reads the model of each service once
 
 
 class Deployer:
@@ -42,7 +45,9 @@ class Deployer:
 
     def __init__(self, endpoint: str, patch: pytest.MonkeyPatch) -> None:
         patch.setenv("AWS_ENDPOINT_URL", endpoint)
-        self.session = boto3.session.Session(region_name=next(_REGIONS))
+        session = botocore.session.Session()
+        session.register_component("data_loader", _LOADER)
+        self.session = boto3.session.Session(botocore_session=session, region_name=next(_REGIONS))
 
     def deploy(self, *, table: str = "", **parameters: Any) -> None:
         config = self.config(**parameters)
