@@ -69,8 +69,8 @@ test: lint java browser ## Lint, then all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) --ignore tests/local --ignore tests/night --ignore tests/spark --ignore tests/native
 	@# Apart, since these run a moto server within the tests' own process.
 	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/spark
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/local
-	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/night
+	@# The night is one long file: first, so that the other process has the rest beside it.
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/night tests/local
 
 .PHONY: browser
 browser: setup
