@@ -54,16 +54,14 @@ def log(
 ) -> None:
     """Show the job history of a table, by the time of each job's effect.
 
-    The newest is last; behind it are the jobs that have not ended. Times are UTC. KIND is append,
-    overwrite or undo. REPLACED are the earlier files that the job has removed, GONE those of its
-    own that no longer exist: an undo or a later job has removed them, or someone deleted them. The
-    lines below a job's row have the rest. "who" is the writer as it names itself: its application,
-    user and host, and its Airflow run; "note" and "labels" are its keywords. "undoes" is the job
-    that an undo has undone, "undone by" the undo that reverted this job: their ids' first digits.
-    "key" has those of the idempotency key's SHA-256. Needs S3 alone; with a table it also has the
-    aborted and rolled back jobs of which S3 has nothing any more: the jar deletes the documents of
-    those. A job whose documents can't be read says so under "problem"; STATE is empty if it is not
-    known. Run `s3commit show JOB` for all about one.
+    The newest is last; behind it are the jobs that have not ended. Times are UTC. REPLACED are the
+    earlier files that the job has removed, GONE those of its own that no longer exist: an undo or a
+    later job has removed them, or someone deleted them. "who" is the writer as it names itself: its
+    application, user and host, and its Airflow run. "undoes" is the job that an undo has undone,
+    "undone by" the undo that reverted this job: their ids' first digits. "key" has those of the
+    idempotency key's SHA-256. Needs S3 alone; with a table it also has the aborted and rolled back
+    jobs of which S3 has nothing any more. STATE is empty if it is not known. Run
+    `s3commit show JOB` for all about one.
     """
     listed = visible_at(session, destination, MOST_LISTED)
     document = log_document(

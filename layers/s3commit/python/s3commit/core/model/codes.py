@@ -25,10 +25,7 @@ class Advice:
 
 
 _WRITE_AGAIN = "Run the job again"
-_OWN_FILES = (
-    "To remove the job's own files anyway: `s3commit undo JOB --leave-removed`, in Python"
-    " `leave_removed=True`"
-)
+_OWN_FILES = "To remove its own files: `s3commit undo JOB --leave-removed`, or `leave_removed=True`"
 
 # Of a document that no writer of this package makes: what is true of it.
 _BY_OTHER_WRITERS: Final = {
