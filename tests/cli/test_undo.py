@@ -190,6 +190,6 @@ def test_a_dead_drivers_job_comes_after_an_undo(desk: Desk, own: str, day: int) 
     desk.run("undo", undone.uri)
     words = ["commit", dead.uri, "--tasks", "1", "--dry-run"]
     if day == 1:
-        assert f"{UNDO} at {SALES} (replaced" in desk.fails(*words, exit_code=3)
+        assert f"{UNDO} at {SALES} (undid a job" in desk.fails(*words, exit_code=3)
     else:
         desk.run(*words)
