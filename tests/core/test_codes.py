@@ -76,54 +76,6 @@ def test_advice_is_one_line_each() -> None:
     assert [text for text in texts if len(text) > 160] == []
 
 
-def texts_of(path: Path) -> Iterator[str]:
-    """What the module's code says: each text without its docstrings, of f-strings the fixed parts.
-
-    Neighbouring parts are one text, as Python joins them.
-    """
-    tree = ast.parse(path.read_text())
-    documented = ast.Module | ast.ClassDef | ast.FunctionDef
-    heads = {
-        id(one.body[0].value)
-        for one in ast.walk(tree)
-        if isinstance(one, documented)
-        if one.body and isinstance(one.body[0], ast.Expr)
-    }
-    inner = {
-        id(part) for one in ast.walk(tree) if isinstance(one, ast.JoinedStr) for part in one.values
-    }
-    for one in ast.walk(tree):
-        if isinstance(one, ast.JoinedStr):
-            yield "".join(
-                str(part.value) if isinstance(part, ast.Constant) else "X" for part in one.values
-            )
-        elif (
-            isinstance(one, ast.Constant)
-            and isinstance(one.value, str)
-            and id(one) not in heads | inner
-        ):
-            yield one.value
-
-
-def test_what_python_says_names_a_flag_in_a_whole_command_alone() -> None:
-    """A program has keywords, and can't give a flag."""
-    package = CORE.parent
-    paths = [
-        path
-        for path in package.rglob("*.py")
-        if path.relative_to(package).parts[0] not in {"cli", "local"}
-    ]
-    texts = [(path.name, text) for path in paths for text in texts_of(path)]
-    flags = [
-        (name, text, flag.start())
-        for name, text in texts
-        for flag in re.finditer(r"(?<=[\s`(])--[a-z]", text)
-    ]
-    assert len(flags) > 3
-    command = re.compile(r"s3commit [a-z]+[^`.;:,]*$")
-    assert [(name, text) for name, text, at in flags if not command.search(text[:at])] == []
-
-
 def test_a_newer_pipelines_code_gets_what_holds_of_all() -> None:
     assert advice_on("FROM_THE_FUTURE") is UNKNOWN
 
