@@ -164,7 +164,7 @@ def _fewest(directories: set[str]) -> list[str]:
 def instead(removes: Collection[ListedObject]) -> str:
     """The advice where nothing can come back."""
     if removes:
-        return "To remove only the job's own files: --leave-removed"
+        return "To remove only the job's own files: leave_removed=True"
     return "To have the data back anyway, write it again"
 
 
