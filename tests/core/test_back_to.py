@@ -16,6 +16,7 @@ from s3commit.core.undo.bound import Bound
 from s3commit.core.undo.look_back import Undo, look_back
 from tests.core.sequences import ALL, FAR, FEW, Content, Sequence, Write
 from tests.core.test_sequences import TINY
+from tests.core.world import BUCKET
 
 ABOVE, LEFT_OUT, ORDER, LATER = "the table above", "has left out", "which was first", "is refused"
 
@@ -127,6 +128,7 @@ def test_i6_back_to_each_job_of_all_short_sequences(
         ((FEW[0], FEW[1], 1, 2, ~3), LEFT_OUT),  # the undo of the undo of an undo leaves it out
         ((FEW[0], FEW[3], 1, FEW[3], 0), ABOVE),  # what it would bring back is undone from above
         ((FEW[0], 0, 1, FEW[1], ~3), LEFT_OUT),  # not missed where it was undone
+        ((FEW[1], 0, FEW[1], FEW[1], 3, FEW[1], ~5), "1 undos"),  # nor a copy of what came later
     ],
 )
 def test_i6_back_to_jobs_of_longer_sequences(
@@ -138,3 +140,14 @@ def test_i6_back_to_jobs_of_longer_sequences(
     for number in range(len(steps) - 1):
         check(history[1:], number, ends)
     assert ends[why], ends
+
+
+def test_an_undo_may_have_left_data_out_whose_list_does_not_say_that_it_restored_all() -> None:
+    """One by an older version, as a bucket may still have it."""
+    now = Sequence().then(FEW[0]).then(FEW[1]).then(1)
+    assert plan(now, 0).refused is None
+    store, key = now.ports.store, now.job(2).commits
+    said = store.get(BUCKET, key, max_bytes=10_000).body
+    store.put(BUCKET, key, said.replace(b',"restoresAll":true', b""))
+    with pytest.raises(JobRefusedError, match=LEFT_OUT):
+        plan(now, 0)

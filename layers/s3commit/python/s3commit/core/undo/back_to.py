@@ -24,7 +24,7 @@ from s3commit.core.documents.commit_manifest import (
 from s3commit.core.documents.replace_list import replaced_files
 from s3commit.core.formats.layout import JobDirectory, owner_of
 from s3commit.core.formats.strict_json import TOO_LARGE
-from s3commit.core.jobs.past_commits import Commit
+from s3commit.core.jobs.past_commits import Commit, undone_jobs
 from s3commit.core.model.errors import NOT_READABLE, JobRefusedError, NeedsOperatorError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
@@ -108,26 +108,13 @@ def jobs_to_undo(ports: S3Ports, directory: JobDirectory) -> list[Commit]:
     own, since = _since(ports, directory)
     table = _Table(ports, directory.destination.prefix, own)
     later = table.later(since)
-    undo_of = {one.undoes: one for one in since if one.undoes}
-    # Their files are not missed. An undo of a later job has brought back what was there before.
-    writers = {one.directory.job_id for one in later.values() if one.undoes not in later}
+    _refuse_left_out(table, later)
+    undone, undo_of = undone_jobs(since), {one.undoes: one for one in since if one.undoes}
     found = []
     for one in later.values():
-        if one.undoes in later or not table.is_touched_by(one):
-            continue  # it goes with the job that it undoes
-        line = [one]
-        while undo := undo_of.get(line[-1].directory):
-            line.append(undo)
-        for undone, undo in zip(line[::2], line[1::2], strict=False):
-            left_out = not undo.header.files and table.owners(undone)
-            if left_out and table.owners(one) - writers:
-                refuse(
-                    REPLACED_SINCE,
-                    f"job {undo.directory.job_id} has left out what job {undone.directory.job_id}"
-                    " had replaced. That may have been there then, and no undo brings it back:"
-                    " write it again",
-                )
-        if len(line) % 2 == 0 or not _has_effect(one):
+        if one.undoes in later or one.directory in undone or not _has_effect(one):
+            continue  # it goes with the job that it undoes, or needs no act
+        if not table.is_touched_by(one):
             continue
         if not one.directory.destination.prefix.startswith(table.root):
             refuse(
@@ -135,8 +122,30 @@ def jobs_to_undo(ports: S3Ports, directory: JobDirectory) -> list[Commit]:
                 f"job {one.directory.job_id} of {one.directory.destination.uri}, the table above,"
                 " has since written or replaced here: go back there, or undo it first",
             )
-        found.append(line[-1])
+        last = one
+        while undo := undo_of.get(last.directory):
+            last = undo
+        found.append(last)
     return sorted(found, key=attrgetter("moment"), reverse=True)
+
+
+def _refuse_left_out(table: "_Table", later: dict[JobDirectory, Commit]) -> None:
+    """Refuse if a later undo has left removed what a later job had replaced of that moment."""
+    undos = [one for one in later.values() if one.undoes in later]
+    if not any(one.header.leaves_removed for one in undos):
+        return
+    # Files of later jobs were not there, nor copies, but if they are of what was there before.
+    new = {one.directory.job_id for one in later.values() if one.undoes not in later}
+    for undo in undos:
+        undone = later[undo.undoes]
+        if table.owners(undone) <= new:
+            new.add(undo.directory.job_id)
+        elif undo.header.leaves_removed:
+            refuse(
+                REPLACED_SINCE,
+                f"job {undo.directory.job_id} has left out what job {undone.directory.job_id} had"
+                " replaced. That was there then, and no undo brings it back: write it again",
+            )
 
 
 def _since(ports: S3Ports, directory: JobDirectory) -> tuple[Commit, list[Commit]]:
@@ -248,7 +257,8 @@ class _AsIf:
         files = [
             CommittedFile(key, one.length, "", one.rows, one.first_key) for key, one, _ in copies
         ]
-        size, replaced = sum(one.length for one in files), ReplacedFacts("0" * 64, len(removes), 0)
+        size = sum(one.length for one in files)
+        replaced = ReplacedFacts("0" * 64, len(removes), 0, restores_all=True)
         header = CommitHeader(
             *(job, directory.destination.uri, self._at, len(files), size, None),
             replaced=replaced,

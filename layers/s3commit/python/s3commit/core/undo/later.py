@@ -155,7 +155,7 @@ def undone_first(
         chain[undo.directory] = undo
     _, *undos = chain.values()
     first = undos[-1] if undos else one
-    if len(undos) % 2 or (undos and not undos[0].header.files and _files_replaced(one)):
+    if len(undos) % 2 or (undos and undos[0].header.leaves_removed):
         return None  # it is undone, or would be, and what it had removed is left out
     if own.undoes and (one.undoes or _files_replaced(first)):
         return None  # the undo of an overwrite refuses that of an undo as well

@@ -66,6 +66,11 @@ class Undo:
     restores: tuple[CommittedFile, ...]
     refused: JobRefusedError | None = None
 
+    @property
+    def may_restore(self) -> bool:
+        """True unless it is known that nothing would come back."""
+        return bool(self.restores or self.refused)
+
 
 def look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
     """The work of an undo of the committed job. Changes nothing, and reads no ledger.
@@ -127,13 +132,8 @@ def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
             refuse("FILES_CHANGED", f"{file.key!r} was deleted, and no job says that it did")
     named, theirs = named_files(ports, back, made, bound)
     restores = tuple(restored_files(ports, bound, back.values(), named, undone))
-    back_by = {one.directory for one in commits if one.header.files}
-    restored = {  # jobs whose removals are undone too: an undo may leave these as they are
-        one.directory
-        for one in commits
-        if (undo := undone.get(one.directory))
-        and (undo in back_by or not (one.header.replaced and one.header.replaced.files))
-    }
+    whole = {one.directory for one in commits if not one.header.leaves_removed}
+    restored = {job for job, undo in undone.items() if undo in whole}  # their removals are undone
     there = (wanted[one.key] for one in removes if owner_of(one.key) == directory.job_id)
     still = {place for file in there for place in places_of(file)}
     standing = [
