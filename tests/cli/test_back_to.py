@@ -157,13 +157,6 @@ def test_it_does_not_leave_out_what_was_replaced(desk: Desk) -> None:
     assert "leave out --leave-removed" in desk.fails(*BACK, "--leave-removed", exit_code=2)
 
 
-def test_jobs_that_have_not_ended_are_named(desk: Desk) -> None:
-    running = "33333333-7425-40de-944b-e07fc1f90ae7"
-    desk.open_job(running)
-    assert f"not ended at {SALES}, and not in the plan: {running}\n" in desk.run(*BACK).stderr
-    assert desk.json(*BACK, "--dry-run")["underWay"] == [running]
-
-
 def test_a_job_of_meanwhile_ends_it_and_is_in_the_next_plan(desk: Desk) -> None:
     late, act = "33333333-7425-40de-944b-e07fc1f90ae7", desk.environment.on_sleep
 

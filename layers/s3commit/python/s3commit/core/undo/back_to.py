@@ -44,22 +44,19 @@ _PLANNED: Final = "ffffffff-ffff-4fff-bfff-"  # so begin the ids of undos that a
 class WayBack:
     """The way back to right after a job: the ``undos``, newest first, each with what it undoes.
 
-    ``idle`` are later jobs of which nothing will be left to undo. ``refused`` says why there is no
-    way: then the ``undos`` are those that could be done before that.
+    ``idle`` are later jobs of which nothing will be left to undo.
     """
 
     job: JobDirectory
     undos: tuple[tuple[Commit, PlannedUndo], ...]
-    idle: frozenset[JobDirectory] = frozenset()
-    refused: JobRefusedError | None = None
+    idle: frozenset[JobDirectory]
 
 
 def plan_way_back(ports: S3Ports, directory: JobDirectory) -> WayBack:
     """The plan, of which each undo is judged as if those before it were done. Changes nothing.
 
-    Raises `JobRefusedError` as `jobs_to_undo`, and if there are more than `MAX_UNDOS`
-    (``TOO_LARGE``); that of an undo is in the plan. Requests: those of `jobs_to_undo`, and those of
-    `plan_undo` for each undo.
+    Raises `JobRefusedError` as `jobs_to_undo`, as `plan_undo` for an undo of the plan, and if there
+    are more than `MAX_UNDOS` (``TOO_LARGE``). Requests: those of both.
     """
     left = jobs_to_undo(ports, directory)
     if len(left) > MAX_UNDOS:
@@ -80,13 +77,12 @@ def plan_way_back(ports: S3Ports, directory: JobDirectory) -> WayBack:
                 if error.code == NOTHING_TO_UNDO:
                     continue  # as yet: within S3's clocks one that is older by them may be later
                 said = re.sub(rf"job {_PLANNED}\w+", "an undo of this plan", error.message)
-                why = (
+                refuse(
+                    error.code,
                     f"{directory.destination.uri} can't go back to job {directory.job_id}, as the"
                     f" undo of job {one.directory.job_id} at {one.directory.destination.uri} is"
-                    f" refused: {said}"
+                    f" refused: {said}",
                 )
-                refused = JobRefusedError(why, code=error.code)
-                return WayBack(directory, tuple(undos), refused=refused)
             as_if.do(planned)
             undos.append((one, planned))
             left.remove(one)
@@ -242,42 +238,38 @@ class _AsIf:
     """A bucket as it will be when some undos are done, to those that look back."""
 
     def __init__(self, store: ObjectStore, at: str) -> None:
-        self._store = store
-        self._at = at
-        self._put: dict[str, tuple[ListedObject, bytes]] = {}
+        self._store, self._at = store, at
+        self._put: dict[str, tuple[int, bytes]] = {}  # by key: the length, and a list's bytes
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     def do(self, planned: PlannedUndo) -> None:
         """Have its files and its list there; no other undo looks at those that it removes."""
-        job = f"{_PLANNED}{len(self._put):012x}"
-        directory = JobDirectory(planned.directory.destination, job)
-        removes, copies = planned.found.removes, list(planned.copies(job))
+        undone = planned.directory
+        directory = JobDirectory(undone.destination, f"{_PLANNED}{len(self._put):012x}")
         files = [
-            CommittedFile(key, one.length, "", one.rows, one.first_key) for key, one, _ in copies
+            CommittedFile(key, one.length, "", one.rows, one.first_key)
+            for key, one, _ in planned.copies(directory.job_id)
         ]
-        size = sum(one.length for one in files)
-        replaced = ReplacedFacts("0" * 64, len(removes), 0, restores_all=True)
         header = CommitHeader(
-            *(job, directory.destination.uri, self._at, len(files), size, None),
-            replaced=replaced,
-            undoes=planned.directory.job_id,
+            *(directory.job_id, undone.destination.uri, self._at, len(files), 0, None),
+            replaced=ReplacedFacts("", len(planned.found.removes), 0, restores_all=True),
+            undoes=undone.job_id,
         )
-        for file in files:
-            self._put[file.key] = ListedObject(file.key, "", file.length, self._at), b""
         body = b"".join(commit_lines(header, files))
-        listed = ListedObject(directory.commits, "", len(body), self._at)
-        self._put[directory.commits] = listed, body
+        self._put |= {file.key: (file.length, b"") for file in files}
+        self._put[directory.commits] = len(body), body
 
     def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
         """See `ObjectReader`."""
-        ours = sorted(key for key in self._put if key.startswith(prefix) and key > after)
-        return merge(
-            self._store.list(bucket, prefix, after=after),
-            (self._put[key][0] for key in ours),
-            key=attrgetter("key"),
+        ours = (
+            ListedObject(key, "", length, self._at)
+            for key, (length, _) in sorted(self._put.items())
+            if key.startswith(prefix) and key > after
         )
+        theirs = self._store.list(bucket, prefix, after=after)
+        return merge(theirs, ours, key=attrgetter("key"))
 
     def first_bytes(self, bucket: str, key: str, count: int, *, start: int = 0) -> bytes:
         """See `ObjectReader`."""
