@@ -23,11 +23,11 @@ UNDO = "99999999-7425-40de-944b-{:012}"
 FIRST, SECOND = UNDO.format(1), UNDO.format(3)  # the first has a task, which has an id too
 
 
-def made(after: tuple[Conflict, ...] = (Conflict.APPEND, Conflict.REPLACE)) -> Desk:
+def made() -> Desk:
     """JOB, and then an append and an overwrite; the pipeline acts while the command waits."""
     desk = Desk(World(versioned=True))
     desk.committed_job(JOB)
-    for job_id, conflict in zip((OTHER, THIRD), after, strict=False):
+    for job_id, conflict in ((OTHER, Conflict.APPEND), (THIRD, Conflict.REPLACE)):
         desk.world.clock.advance(60)
         files = {f"part-{job_id}.csv": b"later"}
         desk.committed_job(job_id, files=files, conflict=conflict)
@@ -101,16 +101,6 @@ def test_each_undo_has_the_note_and_the_labels(desk: Desk) -> None:
     desk.run(*BACK, "--note", "ticket 7", "--label", "run=8=9", "--label", "dag=a")
     told = [(one["note"], one["labels"]) for one in desk.json("log", SALES)["jobs"]]
     assert told[-2:] == [("ticket 7", ["run=8=9", "dag=a"])] * 2
-
-
-def test_the_way_back_can_be_undone_as_a_whole() -> None:
-    desk = made((Conflict.APPEND, Conflict.APPEND))
-    before = rows(desk)
-    desk.run(*BACK)
-    assert rows(desk) == WAS
-    desk.world.clock.advance(60)
-    desk.run("undo", "--back-to", THIRD, "--destination", SALES)
-    assert rows(desk) == before
 
 
 def test_a_plan_that_would_be_refused_changes_nothing(desk: Desk) -> None:
