@@ -8,15 +8,13 @@ it again.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from heapq import merge
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Final, cast
+from typing import Final
 
 from s3commit.core.documents.commit_manifest import (
     CommitHeader,
     CommittedFile,
-    commit_lines,
     not_committed,
     read_commit_header,
     stream_commit_manifest,
@@ -30,10 +28,10 @@ from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.ports.bundle import S3Ports
-from s3commit.core.ports.objects import ListedObject, ObjectStore, listed_at
+from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.undo.files import NOT_COMMITTED, NOTHING_TO_UNDO, refuse
 from s3commit.core.undo.job import PlannedUndo, plan_undo
-from s3commit.core.undo.later import Listed, is_surely_later, listed_around
+from s3commit.core.undo.later import Done, Listed, is_surely_later, listed_around
 
 MAX_UNDOS: Final = 100  # each looks at all jobs since
 REPLACED_SINCE: Final = "REPLACED_SINCE"
@@ -67,12 +65,11 @@ def plan_way_back(ports: S3Ports, directory: JobDirectory) -> WayBack:
         )
     # By S3's clocks, as those of the other jobs: this machine's may be slow.
     at = shifted(max(one.put_at for one in left), 2 * S3_CLOCKS) if left else ""
-    as_if, undos = _AsIf(ports.store, at), list[tuple[Commit, PlannedUndo]]()
-    seen = replace(ports, store=cast("ObjectStore", as_if))
+    undos, done = list[tuple[Commit, PlannedUndo]](), list[Done]()
     while left:
         for one in left:
             try:
-                planned = plan_undo(seen, one.directory, leave_removed=False)
+                planned = plan_undo(ports, one.directory, leave_removed=False, after=done)
             except JobRefusedError as error:
                 if error.code == NOTHING_TO_UNDO:
                     continue  # as yet: within S3's clocks one that is older by them may be later
@@ -83,7 +80,7 @@ def plan_way_back(ports: S3Ports, directory: JobDirectory) -> WayBack:
                     f" undo of job {one.directory.job_id} at {one.directory.destination.uri} is"
                     f" refused: {said}",
                 )
-            as_if.do(planned)
+            done.append(_as_done(planned, len(done), at))
             undos.append((one, planned))
             left.remove(one)
             break
@@ -234,45 +231,15 @@ class _Table:
             yield from filter(self._is_here, replaced_files(self.ports, job, facts))
 
 
-class _AsIf:
-    """A bucket as it will be when some undos are done, to those that look back."""
-
-    def __init__(self, store: ObjectStore, at: str) -> None:
-        self._store, self._at = store, at
-        self._put: dict[str, tuple[int, bytes]] = {}  # by key: the length, and a list's bytes
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def do(self, planned: PlannedUndo) -> None:
-        """Have its files and its list there; no other undo looks at those that it removes."""
-        undone = planned.directory
-        directory = JobDirectory(undone.destination, f"{_PLANNED}{len(self._put):012x}")
-        files = [
-            CommittedFile(key, one.length, "", one.rows, one.first_key)
-            for key, one, _ in planned.copies(directory.job_id)
-        ]
-        header = CommitHeader(
-            *(directory.job_id, undone.destination.uri, self._at, len(files), 0, None),
-            replaced=ReplacedFacts("", len(planned.found.removes), 0, restores_all=True),
-            undoes=undone.job_id,
-        )
-        body = b"".join(commit_lines(header, files))
-        self._put |= {file.key: (file.length, b"") for file in files}
-        self._put[directory.commits] = len(body), body
-
-    def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
-        """See `ObjectReader`."""
-        ours = (
-            ListedObject(key, "", length, self._at)
-            for key, (length, _) in sorted(self._put.items())
-            if key.startswith(prefix) and key > after
-        )
-        theirs = self._store.list(bucket, prefix, after=after)
-        return merge(theirs, ours, key=attrgetter("key"))
-
-    def first_bytes(self, bucket: str, key: str, count: int, *, start: int = 0) -> bytes:
-        """See `ObjectReader`."""
-        if key in self._put:
-            return self._put[key][1][start : start + count]
-        return self._store.first_bytes(bucket, key, count, start=start)
+def _as_done(planned: PlannedUndo, number: int, at: str) -> Done:
+    undone, job_id = planned.directory, f"{_PLANNED}{number:012x}"
+    files = [
+        CommittedFile(key, one.length, "", one.rows, one.first_key)
+        for key, one, _ in planned.copies(job_id)
+    ]
+    header = CommitHeader(
+        *(job_id, undone.destination.uri, at, len(files), 0, None),
+        replaced=ReplacedFacts("", len(planned.found.removes), 0, restores_all=True),
+        undoes=undone.job_id,
+    )
+    return Commit(JobDirectory(undone.destination, job_id), at, header), files

@@ -35,6 +35,7 @@ LISTS_AT_ONCE: Final = 64
 _MOMENT: Final = len("2026-11-21T22:07:22.123Z")
 T = TypeVar("T")
 Listed = tuple[JobDirectory, ListedObject]  # a job's list of files
+Done = tuple[Commit, list[CommittedFile]]  # an undo as if it were done, with what it brings back
 Place = tuple[str, str | None]  # a destination, and an element of a `Reach`
 
 
