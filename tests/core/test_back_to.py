@@ -18,6 +18,7 @@ from tests.core.sequences import ALL, FAR, FEW, Content, Sequence, Write
 from tests.core.test_sequences import TINY
 from tests.core.world import BUCKET
 
+ASIDE = Write("t/a=2/", ("b=1/",))
 ABOVE, LEFT_OUT, ORDER, LATER = "the table above", "has left out", "which was first", "is refused"
 
 
@@ -127,6 +128,7 @@ def test_i6_back_to_each_job_of_all_short_sequences(
         ((FEW[0], FEW[1], 1, 2, ~3), LEFT_OUT),  # the undo of the undo of an undo leaves it out
         ((FEW[0], FEW[3], 1, FEW[3], 0), ABOVE),  # what it would bring back is undone from above
         ((FEW[0], 0, 1, FEW[1], ~3), LEFT_OUT),  # not missed where it was undone
+        ((ASIDE, FEW[0], 0, FEW[3]), "2 undos"),  # undos of tables beside each other
         ((FEW[1], 0, FEW[1], FEW[1], 3, FEW[1], ~5), "1 undos"),  # nor a copy of what came later
     ],
 )
@@ -138,7 +140,7 @@ def test_i6_back_to_jobs_of_longer_sequences(
         history.append(history[-1].then(what))
     for number in range(len(steps) - 1):
         check(history[1:], number, ends)
-    assert ends[why], ends
+    assert ends[why] or (pace <= S3_CLOCKS and ends[ORDER]), ends
 
 
 def test_an_undo_may_have_left_data_out_whose_list_does_not_say_that_it_restored_all() -> None:

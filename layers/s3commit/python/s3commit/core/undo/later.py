@@ -88,6 +88,11 @@ def listed_around(ports: S3Ports, bucket: str, roots: Collection[str]) -> Iterat
     )
 
 
+def is_around(place: str, roots: Collection[str]) -> bool:
+    """True for a destination that is above, at or below one of the ``roots``."""
+    return place.startswith((*roots,)) or any(root.startswith(place) for root in roots)
+
+
 def _short(commit: Commit) -> Commit:
     """Without what a header may have by the kilobyte."""
     at = commit.header.decided_at[:_MOMENT]

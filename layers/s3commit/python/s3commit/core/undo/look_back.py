@@ -43,6 +43,7 @@ from s3commit.core.undo.later import (
     commits_around,
     copies_of,
     each_of,
+    is_around,
     is_later,
     is_surely_later,
     places_of,
@@ -112,6 +113,7 @@ def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound, after: lis
     own, commits, made = commits_around(ports, directory, roots, makers, bound)
     if own is None:
         refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is missing")
+    after = [one for one in after if is_around(one[0].directory.destination.prefix, roots)]
     read, commits = commits, [*commits, *(commit for commit, _ in after)]
     undone = undone_jobs(commits)
     for by in (one.directory for one in commits if one.undoes == directory):
