@@ -1,6 +1,7 @@
 """``s3commit undo --back-to``: the plan, its end, its refusals, and the same command again."""
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 
@@ -103,32 +104,42 @@ def test_each_undo_has_the_note_and_the_labels(desk: Desk) -> None:
     assert told[-2:] == [("ticket 7", ["run=8=9", "dag=a"])] * 2
 
 
-def test_a_plan_that_would_be_refused_changes_nothing(desk: Desk) -> None:
+def without_lists(desk: Desk, _: pytest.MonkeyPatch) -> None:
     for key in desk.world.all_keys("_s3commit/"):
         if "/_replaced/" in key:
             desk.world.store.delete("lake", key)
-    before = desk.world.all_keys()
-    for more in ([], ["--dry-run"]):
-        refused = desk.run(*BACK, *more, exit_code=3)
-        assert f"the undo of job {THIRD} at {SALES} is refused: job {THIRD} replaced 3" in (
-            refused.stderr
-        )
-        assert refused.stderr.endswith("[LIST_GONE]; nothing was changed\n")
-    assert desk.world.all_keys() == before
 
 
-def test_more_jobs_than_one_way_back_undoes_are_refused(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def bounded(_: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(back_to, "MAX_UNDOS", 1)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told", "code"),
+    [
+        (
+            without_lists,
+            f"the undo of job {THIRD} at {SALES} is refused: job {THIRD} replaced 3",
+            "LIST_GONE",
+        ),
+        (bounded, f"2 jobs came after job {JOB}, and one call undoes at most 1", "TOO_LARGE"),
+    ],
+)
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_plan_that_would_be_refused_changes_nothing(
+    desk: Desk,
+    monkeypatch: pytest.MonkeyPatch,
+    more: tuple[str, ...],
+    spoil: Callable[[Desk, pytest.MonkeyPatch], None],
+    told: str,
+    code: str,
+) -> None:
+    spoil(desk, monkeypatch)
     before = desk.world.all_keys()
-    refused = desk.run(*BACK, exit_code=3).stderr
-    assert f"2 jobs came after job {JOB}, and one call undoes at most 1" in refused
-    assert refused.endswith("[TOO_LARGE]; nothing was changed\n")
+    refused = desk.run(*BACK, *more, exit_code=3).stderr
+    assert told in refused
+    assert refused.endswith(f"[{code}]; nothing was changed\n")
     assert desk.world.all_keys() == before
-    desk.run("undo", "--back-to", OTHER, "--destination", SALES)
-    desk.run(*BACK)
-    assert rows(desk) == WAS
 
 
 def test_a_job_of_the_plan_that_stands_at_the_end_is_no_success(
