@@ -124,13 +124,12 @@ def jobs_to_undo(ports: S3Ports, directory: JobDirectory) -> list[Commit]:
 
 def _refuse_left_out(table: "_Table", later: dict[JobDirectory, Commit]) -> None:
     """Refuse if a later undo has left removed what a later job had replaced of that moment."""
-    undos = [one for one in later.values() if one.undoes in later]
-    if not any(one.header.leaves_removed for one in undos):
+    undos = [(one, later[job]) for one in later.values() if (job := one.undoes) and job in later]
+    if not any(one.header.leaves_removed for one, _ in undos):
         return
     # Files of later jobs were not there, nor copies, but if they are of what was there before.
     new = {one.directory.job_id for one in later.values() if one.undoes not in later}
-    for undo in undos:
-        undone = later[undo.undoes]
+    for undo, undone in undos:
         if table.owners(undone) <= new:
             new.add(undo.directory.job_id)
         elif undo.header.leaves_removed:
