@@ -74,7 +74,11 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
             if record.undoes:
                 undo = judge_undo(ports, spec, record)
                 facts = write_replaced(ports, directory, undo.removes)
-                facts = replace(facts, frees=undo.header.idempotency_key or "")
+                facts = replace(
+                    facts,
+                    frees=undo.header.idempotency_key or "",
+                    restores_all=not (spec.leave_removed and undo.may_restore),
+                )
             else:
                 facts = write_replaced(ports, directory, _replaced(ports, ticket, record))
             record = ports.ledger.note(record, now=ports.clock.now(), replaced=facts)
