@@ -92,7 +92,7 @@ jar: jdk ## Build and unit-test the jar for Spark's own file writers, for Scala 
 .PHONY: test-jvm
 test-jvm: setup jar ## Test the jar, with the S3A that fits PySpark's Hadoop
 	$(BIN)/python tests/native/s3a.py
-	$(BIN)/python -m pytest $(ARGS) tests/native
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(ARGS) tests/native
 
 .PHONY: spark-suites
 spark-suites: setup jar ## Spark's own test suites by the jar, or with ARGS="--own" by Spark's own protocol

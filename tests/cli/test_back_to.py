@@ -1,6 +1,7 @@
 """``s3commit undo --back-to``: the plan, its end, its refusals, and the same command again."""
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 
@@ -23,11 +24,11 @@ UNDO = "99999999-7425-40de-944b-{:012}"
 FIRST, SECOND = UNDO.format(1), UNDO.format(3)  # the first has a task, which has an id too
 
 
-def made(after: tuple[Conflict, ...] = (Conflict.APPEND, Conflict.REPLACE)) -> Desk:
+def made() -> Desk:
     """JOB, and then an append and an overwrite; the pipeline acts while the command waits."""
     desk = Desk(World(versioned=True))
     desk.committed_job(JOB)
-    for job_id, conflict in zip((OTHER, THIRD), after, strict=False):
+    for job_id, conflict in ((OTHER, Conflict.APPEND), (THIRD, Conflict.REPLACE)):
         desk.world.clock.advance(60)
         files = {f"part-{job_id}.csv": b"later"}
         desk.committed_job(job_id, files=files, conflict=conflict)
@@ -103,42 +104,42 @@ def test_each_undo_has_the_note_and_the_labels(desk: Desk) -> None:
     assert told[-2:] == [("ticket 7", ["run=8=9", "dag=a"])] * 2
 
 
-def test_the_way_back_can_be_undone_as_a_whole() -> None:
-    desk = made((Conflict.APPEND, Conflict.APPEND))
-    before = rows(desk)
-    desk.run(*BACK)
-    assert rows(desk) == WAS
-    desk.world.clock.advance(60)
-    desk.run("undo", "--back-to", THIRD, "--destination", SALES)
-    assert rows(desk) == before
-
-
-def test_a_plan_that_would_be_refused_changes_nothing(desk: Desk) -> None:
+def without_lists(desk: Desk, _: pytest.MonkeyPatch) -> None:
     for key in desk.world.all_keys("_s3commit/"):
         if "/_replaced/" in key:
             desk.world.store.delete("lake", key)
-    before = desk.world.all_keys()
-    for more in ([], ["--dry-run"]):
-        refused = desk.run(*BACK, *more, exit_code=3)
-        assert f"the undo of job {THIRD} at {SALES} is refused: job {THIRD} replaced 3" in (
-            refused.stderr
-        )
-        assert refused.stderr.endswith("[LIST_GONE]; nothing was changed\n")
-    assert desk.world.all_keys() == before
 
 
-def test_more_jobs_than_one_way_back_undoes_are_refused(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def bounded(_: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(back_to, "MAX_UNDOS", 1)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told", "code"),
+    [
+        (
+            without_lists,
+            f"the undo of job {THIRD} at {SALES} is refused: job {THIRD} replaced 3",
+            "LIST_GONE",
+        ),
+        (bounded, f"2 jobs came after job {JOB}, and one call undoes at most 1", "TOO_LARGE"),
+    ],
+)
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_plan_that_would_be_refused_changes_nothing(
+    desk: Desk,
+    monkeypatch: pytest.MonkeyPatch,
+    more: tuple[str, ...],
+    spoil: Callable[[Desk, pytest.MonkeyPatch], None],
+    told: str,
+    code: str,
+) -> None:
+    spoil(desk, monkeypatch)
     before = desk.world.all_keys()
-    refused = desk.run(*BACK, exit_code=3).stderr
-    assert f"2 jobs came after job {JOB}, and one call undoes at most 1" in refused
-    assert refused.endswith("[TOO_LARGE]; nothing was changed\n")
+    refused = desk.run(*BACK, *more, exit_code=3).stderr
+    assert told in refused
+    assert refused.endswith(f"[{code}]; nothing was changed\n")
     assert desk.world.all_keys() == before
-    desk.run("undo", "--back-to", OTHER, "--destination", SALES)
-    desk.run(*BACK)
-    assert rows(desk) == WAS
 
 
 def test_a_job_of_the_plan_that_stands_at_the_end_is_no_success(
@@ -155,13 +156,6 @@ def test_a_job_of_the_plan_that_stands_at_the_end_is_no_success(
 
 def test_it_does_not_leave_out_what_was_replaced(desk: Desk) -> None:
     assert "leave out --leave-removed" in desk.fails(*BACK, "--leave-removed", exit_code=2)
-
-
-def test_jobs_that_have_not_ended_are_named(desk: Desk) -> None:
-    running = "33333333-7425-40de-944b-e07fc1f90ae7"
-    desk.open_job(running)
-    assert f"not ended at {SALES}, and not in the plan: {running}\n" in desk.run(*BACK).stderr
-    assert desk.json(*BACK, "--dry-run")["underWay"] == [running]
 
 
 def test_a_job_of_meanwhile_ends_it_and_is_in_the_next_plan(desk: Desk) -> None:

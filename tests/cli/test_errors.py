@@ -1,6 +1,8 @@
 """How the command ends when it can not do what was asked: one line, and the exit code."""
 
+import re
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -21,6 +23,7 @@ from s3commit.core.ports.ledger import LostRaceError
 from s3commit.version import __version__
 from tests.cli.support import JOB, OTHER, SALES, TABLE, Desk
 from tests.core.world import BUCKET, job_directory
+from tests.docs.test_style import ROOT, of_python
 from tests.servers import ran
 
 EXITS: list[tuple[S3CommitError, int, str]] = [
@@ -107,3 +110,19 @@ def test_no_color_turns_it_off(desk: Desk, monkeypatch: pytest.MonkeyPatch, no_c
     arguments = ["status", "--table", TABLE, "--all"]
     shown = CliRunner().invoke(app, arguments, obj=desk.session, color=True).stdout
     assert ("\x1b[32m" in shown) is not bool(no_color)
+
+
+def test_what_python_says_names_a_flag_in_a_whole_command_alone() -> None:
+    """A program has keywords, and can't give a flag; but Spark's, say, it can."""
+    package = Path(ROOT, "layers", "s3commit", "python", "s3commit")
+    ours = {name for verb in app.commands.values() for one in verb.params for name in one.opts}
+    assert "--leave-removed" in ours
+    found, whole = list[tuple[str, str]](), 0
+    for path in package.rglob("*.py"):
+        if path.relative_to(package).parts[0] not in {"cli", "local"}:
+            for _, text in of_python(path.read_text()):
+                for flag in re.finditer("--[a-z][a-z-]+", text):
+                    named = re.search(r"s3commit [a-z]+[^`.;:,]*$", text[: flag.start()])
+                    whole += bool(named)
+                    found += [(path.name, text)] * (flag[0] in ours and not named)
+    assert (found, whole > 2) == ([], True)

@@ -185,6 +185,8 @@ def test_a_note_and_labels_are_shown_and_found_wherever_a_job_is(
     for _ in ("with documents", "without"):
         (row,) = desk.json("log", SALES, "--label", "dag=sales", "--label", "runAt=7")["jobs"]
         shown = desk.json("show", JOB, "--table", TABLE)
+        for asked in ("SALES", "&7"):
+            assert desk.json("log", SALES, "--note", asked)["jobs"] == [row]
         (listed,) = [one for one in desk.listed("--all") if one["jobId"] == JOB]
         for one in (row, shown, desk.json("show", job_directory(JOB).uri), listed):
             assert {name: one[name] for name in said} == said
@@ -204,5 +206,6 @@ def test_a_note_and_labels_are_shown_and_found_wherever_a_job_is(
         desk.world.delete_documents(job_directory(JOB))
     assert "x" * 80 in desk.text("log", SALES) and "x" * MAX_NOTE not in desk.text("log", SALES)
     assert "'OPS-7' is not NAME=VALUE" in desk.fails("log", SALES, "--label", "OPS-7", exit_code=2)
-    told = desk.run("log", SALES, "--label", "dag=x", "--key", "k").stderr
-    assert told == f"no jobs at {SALES} with the idempotency key 'k' and the label 'dag=x'\n"
+    told = desk.run("log", SALES, "--label", "dag=x", "--key", "k", "--note", "n").stderr
+    wanted = "the idempotency key 'k' and the label 'dag=x' and the note 'n'"
+    assert told == f"no jobs at {SALES} with {wanted}\n"

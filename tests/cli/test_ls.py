@@ -4,6 +4,8 @@ from s3commit.core.model.destination import Conflict, Scope
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
 from tests.core.world import BUCKET
 
+VISIBLE = "made visible, counting removed ones"
+
 
 def test_committed_jobs_come_in_the_order_of_their_decisions(desk: Desk) -> None:
     desk.committed_job(JOB)
@@ -15,7 +17,7 @@ def test_committed_jobs_come_in_the_order_of_their_decisions(desk: Desk) -> None
     assert header.split() == ["DECIDED", "FILES", "SIZE", "ROWS", "JOB"]
     assert first.split() == ["2026-11-21", "22:00:00Z", "2", "8", "B", "8", JOB]
     assert second.split()[-1] == OTHER
-    assert result.stderr == "2 committed jobs at s3://lake/sales/: 4 files, 16 B in their lists\n"
+    assert result.stderr == f"2 committed jobs at s3://lake/sales/: 4 files, 16 B {VISIBLE}\n"
 
 
 def test_the_files_of_a_job(desk: Desk) -> None:
@@ -75,7 +77,7 @@ def test_a_manifest_that_can_not_be_read_is_a_row_that_says_so(desk: Desk) -> No
     assert f"_commits/_{JOB}.jsonl cannot be read: " in spoilt
     assert sound.split()[-1] == OTHER
     assert result.stderr.splitlines() == [
-        "1 committed job at s3://lake/sales/: 2 files, 8 B in their lists",
+        f"1 committed job at s3://lake/sales/: 2 files, 8 B {VISIBLE}",
         "1 list cannot be read, or came with a copy of another table",
     ]
     assert [job["problem"] is None for job in desk.json("ls", SALES)["jobs"]] == [False, True]

@@ -39,6 +39,15 @@ def test_who_requested_a_job_by_s3s_event_stands_beside_what_its_client_claims(d
     assert f"\nrequested by {PRINCIPAL}\n" in desk.text("show", JOB, "--table", TABLE)
 
 
+@pytest.mark.parametrize("by", ["id", "URI"])
+@pytest.mark.parametrize("begin", ["open_job", "requested_job", "committed_job", "aborted_job"])
+def test_that_who_requested_a_job_is_not_known_is_said(desk: Desk, begin: str, by: str) -> None:
+    directory = getattr(desk, begin)()
+    how = [JOB, "--table", TABLE] if by == "id" else [directory.uri]
+    assert ("requested by not known: " in desk.text("show", *how)) is (begin != "open_job")
+    assert desk.json("show", *how)["requestedBy"] is None
+
+
 @pytest.mark.parametrize("deeper", ["", "_request.json", "_tasks/0/_a0.pendingset"])
 def test_a_uri_in_the_job_directory_does_without_a_table(desk: Desk, deeper: str) -> None:
     directory = desk.requested_job()

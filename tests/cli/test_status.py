@@ -133,7 +133,7 @@ def test_a_dead_execution_that_keeps_others_waiting_is_marked_at_once(desk: Desk
     result = desk.run("status", "--table", TABLE)
     _, first, second, third = result.stdout.splitlines()
     assert first.split()[:2] == ["!", "COMMITTING"]
-    assert second.endswith(f"0s  {OTHER}")
+    assert second.endswith(f"<1s  {OTHER}")
     assert third.split()[2] == THIRD
     assert "1 needs attention (!)" in result.stderr
     documents = {one["jobId"]: one for one in desk.listed()}

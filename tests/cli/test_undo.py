@@ -9,6 +9,7 @@ import s3commit
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.locks import key_digest
+from s3commit.core.undo import files
 from s3commit.writer.commit_result import CommitResult
 from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk
 from tests.core.world import BUCKET, World, job_directory
@@ -58,7 +59,9 @@ def test_the_way_back_is_quoted_as_a_shell_takes_it(desk: Desk) -> None:
     assert f"s3commit undo {UNDO} --destination 's3://lake/a+b c/'\n" in done.stderr
 
 
-def test_what_was_replaced_comes_back_or_is_left(desk: Desk) -> None:
+def test_what_was_replaced_comes_back_or_is_left(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk.committed_job(OTHER)
     over = desk.committed_job(conflict=Conflict.REPLACE)
     document = desk.json("undo", over.uri, "--dry-run")
@@ -74,6 +77,10 @@ def test_what_was_replaced_comes_back_or_is_left(desk: Desk) -> None:
     }
     left = desk.run("undo", over.uri, "--dry-run", "--leave-removed")
     assert "\nnot restored: 2 files that it had replaced\n" in left.stdout
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "MAX_JOB_FILES", 1)
+        line = desk.fails("undo", over.uri, exit_code=3)
+    assert "own files: --leave-removed" in line and "=True" not in line
     done = desk.run("undo", over.uri)
     assert "restored: 2 files, 8 B, 8 rows\n" in done.stdout
     assert sorted(desk.world.visible().values()) == [b"0 a0", b"1 a0"]
@@ -122,7 +129,8 @@ def test_i12_a_client_that_puts_its_document_again_has_undone_nothing(desk: Desk
     document = json.loads(desk.world.store.get(BUCKET, later.job, max_bytes=2**16).body)
     again = {**document, "conflict": "replace", "undoes": JOB}
     desk.world.store.put(BUCKET, later.job, json.dumps(again).encode())
-    assert desk.shown(OTHER)["undoes"] == JOB  # it is read
+    shown = desk.shown(OTHER)
+    assert (shown["conflict"], shown["undoes"]) == ("replace", None)  # it is read
     jobs = desk.json("log", SALES)["jobs"]
     rows = [(one["jobId"], one["undoes"], one["undoneBy"]) for one in jobs]
     assert rows == [(JOB, None, None), (OTHER, None, None)]
@@ -182,6 +190,6 @@ def test_a_dead_drivers_job_comes_after_an_undo(desk: Desk, own: str, day: int) 
     desk.run("undo", undone.uri)
     words = ["commit", dead.uri, "--tasks", "1", "--dry-run"]
     if day == 1:
-        assert f"{UNDO} at {SALES} (replaced" in desk.fails(*words, exit_code=3)
+        assert f"{UNDO} at {SALES} (undid a job" in desk.fails(*words, exit_code=3)
     else:
         desk.run(*words)

@@ -130,6 +130,27 @@ def test_what_show_advises_can_be_done(desk: Desk, fate: str) -> None:
     assert ended == ([0, 3] if fate == "replaced" else [0] if left.startswith("it") else [0, 0])
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_an_undo_is_told_as_one_everywhere(desk: Desk, browser: Browser, replaced: bool) -> None:
+    """Whether or not it has brought back what its job had replaced, and whatever came later."""
+    desk.committed_job(JOB, files=FILES)
+    overwrite(desk, "12") if replaced else desk.committed_job(OTHER)
+    undo(desk, OTHER, THIRD)
+    if replaced:
+        overwrite(desk, "3", AGAIN)
+    said = [
+        desk.text("show", THIRD, *WHERE),
+        desk.text("show", job_directory(THIRD).uri),
+        desk.text("show", "--follow", THIRD, *WHERE),
+        browser.get("/job", job=THIRD),
+    ]
+    assert [one for one in said if f"ended: job {OTHER} is undone" not in one.lower()] == []
+    assert [one for one in said if re.search("all files were|mode overwrite|--files", one)] == []
+    nothing, again = desk.json("show", THIRD, *WHERE)["next"]
+    assert (nothing, again[:19]) == ("nothing: it is done", "to revert the undo:")
+    assert desk.run(*shlex.split(again.partition("s3commit ")[2])).exit_code == 0
+
+
 def test_of_very_many_later_jobs_it_is_said_that_it_is_not_known(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

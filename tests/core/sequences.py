@@ -6,7 +6,7 @@ once.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from s3commit.core.documents.commit_manifest import CommitHeader, CommittedFile, commit_lines
@@ -109,10 +109,18 @@ class Sequence:
                 raise found.refused
             restores = found.restores if what >= 0 else ()
             back = [(partition_of(one.key), one.first_key) for one in restores]
-            after._commit(back, list(found.removes), what)
+            restores_all = what >= 0 or not found.may_restore
+            after._commit(back, list(found.removes), what, restores_all=restores_all)
         return after
 
-    def _commit(self, files: list[tuple[str, str]], gone: list[ListedObject], what: What) -> None:
+    def _commit(
+        self,
+        files: list[tuple[str, str]],
+        gone: list[ListedObject],
+        what: What,
+        *,
+        restores_all: bool = False,
+    ) -> None:
         directory, store = self.job(len(self.jobs) - 1), self.ports.store
         listed = []
         for number, (place, origin) in enumerate(files):
@@ -120,10 +128,11 @@ class Sequence:
             store.put(BUCKET, key, (origin or key).encode())
             listed.append(CommittedFile(key, len(origin or key), origin=origin))
         appends = isinstance(what, Write) and what.conflict is Conflict.APPEND
+        replaced = None if appends else write_replaced(self.ports, directory, gone)
         header = CommitHeader(
             *(directory.job_id, directory.destination.uri, self.ports.clock.now()),
             *(len(files), sum(one.length for one in listed), None),
-            replaced=None if appends else write_replaced(self.ports, directory, gone),
+            replaced=replaced and replace(replaced, restores_all=restores_all),
             scope=what.scope if isinstance(what, Write) else Scope.DIRECTORY,
             undoes="" if isinstance(what, Write) else self.job(undone(what)).job_id,
         )

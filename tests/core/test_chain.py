@@ -63,7 +63,7 @@ PARTITIONS = {**REPLACE, "scope": Scope.PARTITION}
 
 @pytest.mark.parametrize(
     ("spec", "files", "most"),
-    [(APPEND, 3, 14), (APPEND, 1_000, 16), (KEYED, 3, 17), (REPLACE, 3, 34), (PARTITIONS, 3, 41)],
+    [(APPEND, 3, 14), (APPEND, 1_000, 16), (KEYED, 3, 17), (REPLACE, 3, 31), (PARTITIONS, 3, 33)],
     ids=["append", "1,000 files", "with a key", "replace", "replace partitions"],
 )
 def test_a_commit_waits_for_so_many_responses(spec: dict[str, Any], files: int, most: int) -> None:

@@ -5,11 +5,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import pytest
 
 from s3commit.core.commit.note_arrivals import note_job
 from s3commit.core.documents import commit_manifest
+from s3commit.core.documents.commit_manifest import read_commit_header
 from s3commit.core.fsck import check
 from s3commit.core.jobs import healing
 from s3commit.core.jobs.idempotency import hinted_job, note_key
@@ -91,6 +93,20 @@ def test_the_removed_stays_removed_if_one_says_so() -> None:
     assert (result.files, result.replaced) == (0, 1)
     assert table.visible() == set()
     assert code_of(table, over, leave_removed=True) == "NOTHING_TO_UNDO"
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.parametrize("over", [{}, REPLACE])
+def test_the_list_of_an_undo_says_if_all_is_restored_by_the_pipelines_own_look(
+    over: dict[str, Any], leaves: bool
+) -> None:
+    """A client that has nothing restored where nothing was replaced has left nothing out."""
+    table = Table()
+    table.write("dt=1/")
+    wrong = table.write("dt=1/", **over)
+    table.undo(wrong, leave_removed=leaves)
+    header = read_commit_header(table.world.store, table.undone[wrong])
+    assert header.leaves_removed is (leaves and over == REPLACE)
 
 
 def test_counts_rows_and_bytes_come_back_as_they_were() -> None:

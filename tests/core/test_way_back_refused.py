@@ -81,7 +81,7 @@ def test_where_nothing_can_come_back_the_line_names_a_way_that_there_is(
     assert code_of(table, over) == code
     with pytest.raises(JobRefusedError) as refused:
         table.undo(over)
-    assert ("--leave-removed" in refused.value.message) == own
+    assert ("leave_removed=True" in refused.value.message) == own
     assert ("write it again" in refused.value.message) != own
     if own:
         table.undo(over, leave_removed=True)

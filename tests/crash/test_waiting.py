@@ -45,8 +45,8 @@ def test_i6_a_holder_that_died_before_its_decision_blocks_for_a_limited_time(ver
     assert set(world.visible()) == {f"sales/part-t-{OTHER_JOB}.parquet"}
 
 
-@pytest.mark.parametrize("when", ["CheckConditions", "DecideCommit"])
-def test_i6_a_holder_that_slept_too_long_is_refused_by_its_generation(when: str) -> None:
+@pytest.mark.parametrize("verb", ["appends", "decide"])
+def test_i6_a_holder_that_slept_too_long_is_refused_by_its_generation(verb: str) -> None:
     world = World()
     sleeper, other = asked(world, JOB), asked(world, OTHER_JOB)
 
@@ -55,10 +55,7 @@ def test_i6_a_holder_that_slept_too_long_is_refused_by_its_generation(when: str)
         world.run(other)
         assert world.ended(other) == (Outcome.COMMITTED, "")
 
-    if when == "DecideCommit":
-        world.plan.run_before("decide", sleeps)
-    else:
-        world.plan.run_before("list", sleeps, where=lambda call: call.key == "sales/")
+    world.plan.run_before(verb, sleeps)
     assert world.run(sleeper)[-1] == SUPERSEDED
     assert set(world.visible()) == {f"sales/part-t-{OTHER_JOB}.parquet"}
     world.run(sleeper, "execution-2")

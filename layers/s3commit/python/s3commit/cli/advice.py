@@ -3,7 +3,7 @@
 import shlex
 from typing import Any, Self
 
-from s3commit.cli.job_facts import REQUESTED, JobFacts, kind_of
+from s3commit.cli.job_facts import REQUESTED, JobFacts
 from s3commit.cli.render import age, epoch_of
 from s3commit.cli.undone import Fate
 from s3commit.core.formats.layout import JOB_FILE, REQUEST_FILE
@@ -43,7 +43,12 @@ _STOPPED: dict[str, str] = {
 
 
 def meaning_of(
-    state: str, failure: Failure | None, execution: Execution | None, *, requested: bool
+    state: str,
+    failure: Failure | None,
+    execution: Execution | None,
+    *,
+    requested: bool,
+    undoes: str = "",
 ) -> str:
     """The meaning of the state for a job; ``requested`` says whether its request is there."""
     if state in _STOPPED and execution is not None and not execution.is_running:
@@ -54,6 +59,8 @@ def meaning_of(
         return "nothing was added: another job has this idempotency key, and its data is there"
     if failure is not None and failure.code == LISTS_LOST and state in ENDED:
         return "ended: abandoned, its error says which of its files are visible"
+    if undoes and state == JobState.COMMITTED:
+        return f"ended: job {undoes} is undone"
     return MEANING[state]
 
 
@@ -188,14 +195,15 @@ def _after_the_end(job: JobFacts, fate: Fate) -> list[Step]:
         if fate.by:
             return [Step("nothing: it is undone"), Step("to revert the undo:", undo)]
         return [Step("nothing: its data was brought back"), Step("to undo it again:", undo)]
+    undo = f"s3commit undo {job.name} --dry-run"
+    if job.undoes:
+        return [Step("nothing: it is done"), Step("to revert the undo:", undo)]
     wrong = "if it wrote the wrong data:"
     if fate.overwritten:
         wrong = "later overwrites may have replaced its files; what an undo would still change:"
-    elif kind_of(job.spec or job.record, job.header) == "undo":
-        wrong = "to revert it:"
     lines = [
         Step("nothing: it is done. Its files:", f"s3commit ls {typed} --files {job.job_id}"),
-        Step(wrong, f"s3commit undo {job.name} --dry-run"),
+        Step(wrong, undo),
     ]
     if job.spec is not None and job.spec.client.startswith(_JAR):
         line = (

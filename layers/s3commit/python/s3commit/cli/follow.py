@@ -75,7 +75,9 @@ def _change(session: Session, job: JobFacts, execution: Execution | None) -> dic
     return {
         "jobId": job.job_id,
         "state": job.state,
-        "means": meaning_of(job.state, job.failure, execution, requested=job.request_stands),
+        "means": meaning_of(
+            *(job.state, job.failure, execution), requested=job.request_stands, undoes=job.undoes
+        ),
         "waitsFor": [one.job_id for one in others],
         "error": job.failure and fields(job.failure, "code", "message"),
         **fields(job.result, "outcome", *COUNTS),

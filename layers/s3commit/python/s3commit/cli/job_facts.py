@@ -86,6 +86,12 @@ class JobFacts:
         return self.result.execution if self.result is not None else ""
 
     @property
+    def undoes(self) -> str:
+        """The job that this one undoes, if committed not by what a client may put again."""
+        known = self.header or self.record or (self.state != JobState.COMMITTED and self.spec)
+        return known.undoes if known else ""
+
+    @property
     def failure(self) -> Failure | None:
         """Why it is not committed."""
         if self.result is not None:

@@ -15,20 +15,17 @@ from s3commit.cli.options import DESTINATION, label_option, table_option, with_s
 from s3commit.cli.render import KEY_DIGITS, fields, shortened, took
 from s3commit.cli.session import Session
 from s3commit.cli.short_ids import LOOKED_AT, job_documents
-from s3commit.core.documents.commit_manifest import CommitHeader
-from s3commit.core.documents.job_json import JobSpec, Who
+from s3commit.core.documents.job_json import Who
 from s3commit.core.formats.layout import JobDirectory, is_data, owner_of
 from s3commit.core.jobs.past_commits import manifests_at, undone_by
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.moments import read_moment
-from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject
 
 LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
-LABELLED = "Only jobs with this label; may be repeated."
 MOST_LISTED = 20_000  # objects at the destination: twenty requests
 _NOT_COMMITTED = (JobState.ABORTED, JobState.ROLLED_BACK)
 _COLUMNS = "endedAt, kind, state, files, rows, replaced, gone, jobId as JOB"
@@ -42,7 +39,8 @@ _BELOW = (
 @click.argument("destination", type=DESTINATION)
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Jobs.")
 @click.option("--key", metavar="KEY", help="Only jobs with this idempotency key.")
-@label_option(LABELLED)
+@label_option("Only jobs with this label; may be repeated.")
+@click.option("--note", metavar="TEXT", help="Only jobs with it in a note or label.")
 @table_option
 @with_session
 def log(
@@ -52,27 +50,28 @@ def log(
     limit: int,
     key: str | None,
     labels: tuple[str, ...],
+    note: str | None,
 ) -> None:
     """Show the job history of a table, by the time of each job's effect.
 
-    The newest is last; behind it are the jobs that have not ended. Times are UTC. KIND is append,
-    overwrite or undo. REPLACED are the earlier files that the job has removed, GONE those of its
-    own that no longer exist: an undo or a later job has removed them, or someone deleted them. The
-    lines below a job's row have the rest. "who" is the writer as it names itself: its application,
-    user and host, and its Airflow run; "note" and "labels" are its keywords. "undoes" is the job
-    that an undo has undone, "undone by" the undo that reverted this job: their ids' first digits.
-    "key" has those of the idempotency key's SHA-256. Needs S3 alone; with a table it also has the
-    aborted and rolled back jobs of which S3 has nothing any more: the jar deletes the documents of
-    those. A job whose documents can't be read says so under "problem"; STATE is empty if it is not
-    known. Run `s3commit show JOB` for all about one.
+    The newest is last; behind it are the jobs that have not ended. Times are UTC. REPLACED are the
+    earlier files that the job has removed, GONE those of its own that no longer exist: an undo or a
+    later job has removed them, or someone deleted them. "who" is the writer as it names itself: its
+    application, user and host, and its Airflow run. "undoes" is the job that an undo has undone,
+    "undone by" the undo that reverted this job: their ids' first digits. "key" has those of the
+    idempotency key's SHA-256. Needs S3 alone; with a table it also has the aborted and rolled back
+    jobs of which S3 has nothing any more. STATE is empty if it is not known. Run
+    `s3commit show JOB` for all about one.
     """
     listed = visible_at(session, destination, MOST_LISTED)
-    document = log_document(session, destination, listed, limit=limit, key=key, labels=labels)
+    document = log_document(
+        session, destination, listed, limit=limit, key=key, labels=labels, note=note
+    )
     brief = document if session.out.json else {"jobs": [*map(_brief, document["jobs"])]}
     session.out.table(brief, "jobs", _COLUMNS, _BELOW)
     if not document["jobs"]:
-        keyed = [] if key is None else [f"the idempotency key {key!r}"]
-        wanted = " and ".join(keyed + [f"the label {one!r}" for one in labels])
+        asked = [("idempotency key", key), *(("label", one) for one in labels), ("note", note)]
+        wanted = " and ".join(f"the {name} {one!r}" for name, one in asked if one is not None)
         session.out.note(f"no jobs at {destination.uri}{wanted and ' with '}{wanted}")
     if not document["complete"]:
         session.out.note("there are older ones: raise --limit")
@@ -88,9 +87,16 @@ def log_document(
     limit: int,
     key: str | None = None,
     labels: Iterable[str] = (),
+    note: str | None = None,
 ) -> dict[str, Any]:
     """The last jobs, the last one last; ``listed`` is what `visible_at` has found."""
-    wanted = None if key is None else key_digest(key)
+    digest = None if key is None else key_digest(key)
+
+    def is_wanted(job: dict[str, Any]) -> bool:
+        said = job["labels"] or ()
+        keyed = digest in {None, job["idempotencyKey"]} and {*labels} <= {*said}
+        return keyed and (note or "").lower() in "\n".join((job["note"] or "", *said)).lower()
+
     found = sorted(_begun(session, destination).items(), key=itemgetter(1), reverse=True)
     left = None if listed is None else Counter(owner_of(one.key) or "" for one in listed)
     read, rest = partial(_document, session, destination, left), iter(found)
@@ -99,8 +105,7 @@ def log_document(
     while len(jobs) < limit and (some := list(islice(rest, limit))):
         documents = [one for one in session.parallel(read, some) if one]
         seen += documents
-        keyed = [one for one in documents if wanted in {None, one["idempotencyKey"]}]
-        jobs += [one for one in keyed if {*labels} <= {*(one["labels"] or ())}]
+        jobs += filter(is_wanted, documents)
     for each in (seen, jobs):
         each.sort(key=lambda job: (job["endedAt"] or "9", job["startedAt"]))
     more = len(jobs) > limit or next(rest, None) is not None
@@ -187,7 +192,7 @@ def _document(
         if result
         else header and header.replaced and header.replaced.files,
         "gone": max(0, header.files - left[job_id]) if header and left is not None else None,
-        "undoes": _undoes(state, header, said),
+        "undoes": job.undoes or None,
         "idempotencyKey": key,
         "key": key and key[:KEY_DIGITS],
         "who": who and fields(who, *Who.__slots__),
@@ -197,14 +202,6 @@ def _document(
         "why": failure and short(f"{failure.code}: {failure.message}"),
         "problems": [*map(short, job.problems.values())],
     }
-
-
-def _undoes(
-    state: str, header: CommitHeader | None, said: JobSpec | JobRecord | None
-) -> str | None:
-    """Of a committed job by the pipeline's own list: a client may put ``_job.json`` again."""
-    source = header if header or state == JobState.COMMITTED else said
-    return (source.undoes or None) if source else None
 
 
 def by_of(who: Who) -> str:

@@ -72,7 +72,7 @@ def _list_jobs(session: Session, destination: Destination) -> None:
     session.out.table({"destination": destination.uri, "jobs": shown}, "jobs", _JOBS)
     known = [job for job in jobs if job["problem"] is None]
     files, total = sum(job["fileCount"] for job in known), sum(job["bytes"] for job in known)
-    each = f": {amount(files, total, None)} in their lists" if known else ""
+    each = f": {amount(files, total, None)} made visible, counting removed ones" if known else ""
     without = f", {len(undone)} undone" if undone else ""
     session.out.note(f"{many(len(known), 'committed job')} at {destination.uri}{without}{each}")
     if len(known) < len(jobs):

@@ -42,7 +42,7 @@ def told(others: list[Commit]) -> str:
     by_kind = sorted(others, key=_has_replaced, reverse=True)
     names = [
         f"{one.header.job_id} at {one.directory.destination.uri}"
-        f" ({'replaced' if _has_replaced(one) else 'appended'}, {moment(one.put_at)})"
+        f" ({_did(one)}, {moment(one.put_at)})"
         for one in by_kind[:MAX_NAMED]
     ]
     more = f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
@@ -94,6 +94,10 @@ def _nodes(place: Destination, partitions: Collection[str]) -> set[str]:
     node = destination_node(place)
     nodes = {node + (name or "./") for name in partitions}
     return nodes if 0 < len(nodes) <= MAX_NODES else {node}
+
+
+def _did(other: Commit) -> str:
+    return "undid a job" if other.undoes else "replaced" if _has_replaced(other) else "appended"
 
 
 def _has_replaced(other: Commit) -> bool:

@@ -101,13 +101,13 @@ class CommandError(click.ClickException):
 
 
 def age(seconds: float) -> str:
-    """The two largest units: ``2d 3h``, ``5m 10s``, ``0s``."""
+    """The two largest units: ``2d 3h``, ``5m 10s``, ``<1s``."""
     left, found = max(0, int(seconds)), list[tuple[int, str]]()
     for unit, length in _UNITS:
         count, left = divmod(left, length)
         if count or found:
             found.append((count, unit))
-    return " ".join(f"{count}{unit}" for count, unit in found[:2] if count) or "0s"
+    return " ".join(f"{count}{unit}" for count, unit in found[:2] if count) or "<1s"
 
 
 def moment(text: str) -> str:

@@ -38,6 +38,7 @@ from s3commit.writer.requests import require_committed
 
 SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops counting
 _UNCOUNTED = "only some of the destination's open uploads were read: this job may have more"
+_BY_NOBODY = "not known: S3's event was lost or does not say, or the ledger was not read"
 _REGION = re.compile("[a-z0-9-]+")
 _MODES = {Conflict.APPEND: "append", Conflict.FAIL: "error", Conflict.REPLACE: "overwrite"}
 # Members that no next step needs, or that another member contains.
@@ -87,10 +88,12 @@ def for_people(document: dict[str, Any]) -> dict[str, Any]:
     """The same under the names that people know, without what only a pipeline reads."""
     mode, scope, listed = (document[name] for name in ("conflict", "scope", "uploadsComplete"))
     within = " of its partitions" * (scope == Scope.PARTITION and mode == Conflict.REPLACE)
+    asked = document["request"] or document["result"]
     names = {"conflict": "mode", "uploadsComplete": "uploadsListed"}
     told: dict[str, Any] = {
         **document,
-        "conflict": mode and f"{_MODES[mode]}{within}",
+        "requestedBy": document["requestedBy"] or (asked and _BY_NOBODY),
+        "conflict": "undo" if document["undoes"] else mode and f"{_MODES[mode]}{within}",
         "uploadsComplete": "all" if listed else "some",
     }
     return {names.get(name, name): one for name, one in told.items() if name not in _INNER}
@@ -132,7 +135,9 @@ def job_document(
         "directory": job.directory.uri,
         "state": job.state,
         "means": (fate and fate.means)
-        or meaning_of(job.state, failure, execution, requested=job.request_stands),
+        or meaning_of(
+            job.state, failure, execution, requested=job.request_stands, undoes=job.undoes
+        ),
         "undoneBy": (fate and fate.by) or None,
         "keyCommittedBy": holder or None,
         "createdAt": spec.created_at if spec else record.created_at if record else None,
@@ -144,7 +149,7 @@ def job_document(
         "requestedBy": record.requested_by or None if record else None,
         **fields(spec or record or job.header, "note", "labels"),
         **fields(spec or record, "conflict", "scope", "partition_by", "idempotency_key"),
-        "undoes": (spec.undoes if spec else record.undoes if record else "") or None,
+        "undoes": job.undoes or None,
         # The ledger does not keep them: _job.json alone says.
         "conditions": encode_conditions(spec.conditions) if spec else None,
         "request": _request(job),

@@ -1,18 +1,14 @@
 """``s3commit undo``."""
 
 import shlex
-from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import click
 
 from s3commit.cli.job_facts import kind_of, locate
 from s3commit.cli.options import NamedJob, dry_run_option, job_options, label_option, with_session
-from s3commit.cli.render import some
 from s3commit.cli.session import Session
-from s3commit.cli.short_ids import job_documents
 from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.amounts import amount, many
@@ -20,8 +16,8 @@ from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.states import JobState
 from s3commit.core.undo.back_to import plan_way_back
 from s3commit.core.undo.job import PlannedUndo, plan_undo
-from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT, make_options
-from s3commit.writer.undo import carry_out, take_back
+from s3commit.writer.options import make_options
+from s3commit.writer.undo import carrying_out, take_back
 
 _COLUMNS = "endedAt, kind, removed, restored, jobId as JOB"
 
@@ -81,20 +77,12 @@ def undo(
         )
     named = dict(label.split("=", 1) for label in labels)
     said = make_options(directory.destination.uri, check_names=False, note=note, labels=named)
-    ports, environment = session.s3, session.environment
-    carry = partial(
-        carry_out,
-        ports,
-        environment=environment,
-        commit_timeout=DEFAULT_COMMIT_TIMEOUT,
-        note=said.note,
-        labels=said.labels,
-    )
+    carry = None if dry_run else carrying_out(session.s3, said, session.environment)
     if back_to:
-        _back_to(session, directory, None if dry_run else carry)
+        _back_to(session, directory, carry)
         return
-    planned = plan_undo(ports, directory, leave_removed=leave_removed)
-    _print(session, planned, None if dry_run else carry(planned))
+    planned = plan_undo(session.s3, directory, leave_removed=leave_removed)
+    _print(session, planned, carry and carry(planned))
 
 
 def _back_to(
@@ -103,16 +91,12 @@ def _back_to(
     place, out = directory.destination.uri, session.out
     way = plan_way_back(session.s3, directory)
     undos = {
-        one.directory: {
-            **_document(planned, None),
-            **{"endedAt": one.put_at, "kind": kind_of(None, one.header)},
-        }
+        one.directory: _document(planned, None)
+        | {"endedAt": one.put_at, "kind": kind_of(None, one.header)}
         for one, planned in way.undos
     }
-    begun = Counter(job for job, _ in job_documents(session, directory.destination))
-    running = sorted(job for job, documents in begun.items() if documents == 1)  # no result yet
     document = {"jobId": directory.job_id, "destination": place, "dryRun": carry is None}
-    document |= {"undos": [*undos.values()], "underWay": running}
+    document["undos"] = [*undos.values()]
     if not out.json:
         brief = [
             one | ({"destination": ""} if one["destination"] == place else {})
@@ -124,11 +108,7 @@ def _back_to(
     out.note(
         f"{to if undos else f'nothing to undo at {place}: no job came after'} {directory.job_id}"
     )
-    if running:
-        out.note(f"not ended at {place}, and not in the plan: {some(running)}")
     try:
-        if way.refused:
-            raise way.refused
         for one, result in take_back(session.s3, way, carry) if carry else ():
             undos[one]["undoId"] = result.job_id
             session.begun = "the undos that are done stay"

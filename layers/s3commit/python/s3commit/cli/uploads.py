@@ -1,12 +1,12 @@
 """``s3commit uploads``."""
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import insort
+from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass
 from functools import lru_cache
-from heapq import nlargest
 from itertools import islice
+from math import inf
 from typing import Any, Final
 
 import click
@@ -32,6 +32,7 @@ PRICES: Final = {
     **{"STANDARD_IA": 0.0125, "ONEZONE_IA": 0.01, "GLACIER_IR": 0.004, "REDUCED_REDUNDANCY": 0.024},
 }
 OURS, MAGIC, STAGING, UNKNOWN = "s3commit", "S3A magic", "S3A staging", "unknown"
+ENDED = "ended"
 # org.apache.hadoop.fs.s3a.commit.staging.Paths.addUUID: behind the name that Spark gives.
 _STAGING = re.compile(rf"-c\d+-({layout.JOB_ID.pattern})(?:\.[^/]*)?\Z")
 _READ = 8  # documents of an S3A job: one has the id of its write
@@ -63,33 +64,13 @@ def uploads(session: Session, *, place: Destination) -> None:
     """
     look, out = _Look(session, place.bucket), session.out
     total = dict(_ZERO, kind="total", place=place.uri, sizesUnknown=0, unclaimed=0)
-    inside: list[Row] = []  # sums under way, of directories inside each other
     shown: dict[str, list[Row]] = {"upload": [], "directory": []}
-
-    def tell(kind: str, rows: Iterable[Row]) -> None:
-        if not out.json:
-            shown[kind] = nlargest(SHOWN, [*shown[kind], *rows], lambda row: row["bytes"] or 0)
-            return
-        for row in rows:
+    for row in _rows(session, place, look, total):
+        if out.json:
             out.line(row)
-
-    for page in _pages(session, place):
-        found = [row for row in in_order(session.parallel, look, page) if row]
-        total["sizesUnknown"] += sum(row["bytes"] is None for row in found)
-        if look.refused and total["sizesUnknown"] == total["uploads"] + len(found):
-            raise _lacking(look.refused, "s3:ListMultipartUploadParts")
-        tell("upload", found)
-        done: list[Row] = []
-        for row in found:
-            total["unclaimed"] += row["writer"] in {STAGING, UNKNOWN}
-            done += _left(inside, f"s3://{place.bucket}/{row['key']}")
-            for one in (total, inside[-1]):
-                one["uploads"] += 1
-                one["bytes"] += row["bytes"] or 0
-                one["usdPerMonth"] += row["usdPerMonth"] or 0
-                one["ageSeconds"] = max(one["ageSeconds"], row["ageSeconds"])
-        tell("directory", done)
-    tell("directory", reversed(inside))
+        else:
+            insort(shown[row["kind"]], row, key=lambda one: -(one["bytes"] or 0))
+            del shown[row["kind"]][SHOWN:]
     if out.json:
         out.line(total)
     elif not total["uploads"]:
@@ -99,6 +80,30 @@ def uploads(session: Session, *, place: Destination) -> None:
         click.echo()
         out.table(shown, "upload", _COLUMNS)
         out.note(*_notes(total, shown["upload"], look))
+
+
+def _rows(session: Session, place: Destination, look: "_Look", total: Row) -> Iterator[Row]:
+    """Of each upload, and of each directory once all of it is summed up; ``total`` is, too."""
+    inside: list[Row] = []  # sums under way, of directories inside each other: keys come in order
+    for page in _pages(session, place):
+        found = [row for row in in_order(session.parallel, look, page) if row]
+        total["sizesUnknown"] += sum(row["bytes"] is None for row in found)
+        if look.refused and total["sizesUnknown"] == total["uploads"] + len(found):
+            raise _lacking(look.refused, "s3:ListMultipartUploadParts")
+        for row in found:
+            yield row
+            directory = f"s3://{place.bucket}/{row['key']}".rpartition("/")[0] + "/"
+            while inside and not directory.startswith(inside[-1]["place"]):
+                yield inside.pop()
+            if not inside or inside[-1]["place"] != directory:
+                inside.append(dict(_ZERO, kind="directory", place=directory))
+            total["unclaimed"] += row["writer"] in {STAGING, UNKNOWN}
+            for one in (total, inside[-1]):
+                one["uploads"] += 1
+                one["bytes"] += row["bytes"] or 0
+                one["usdPerMonth"] += row["usdPerMonth"] or 0
+                one["ageSeconds"] = max(one["ageSeconds"], row["ageSeconds"])
+    yield from reversed(inside)
 
 
 def _pages(session: Session, place: Destination) -> Iterator[list[OpenUpload]]:
@@ -113,15 +118,6 @@ def _pages(session: Session, place: Destination) -> Iterator[list[OpenUpload]]:
 def _lacking(error: AccessError, right: str) -> AccessError:
     line = f"{error.message}; this needs the right {right}"
     return AccessError(line) if error.code == AccessError.code else error  # no credentials
-
-
-def _left(inside: list[Row], uri: str) -> Iterator[Row]:
-    """The sums that are whole, as keys come in order; the last one left is of the directory."""
-    directory = uri[: uri.rindex("/") + 1]
-    while inside and not directory.startswith(inside[-1]["place"]):
-        yield inside.pop()
-    if not inside or inside[-1]["place"] != directory:
-        inside.append(dict(_ZERO, kind="directory", place=directory))
 
 
 class _Look:
@@ -158,7 +154,12 @@ class _Look:
         job_id, above = layout.owner_of(upload.key), list(layout.directories_above(upload.key))
         for place in above if job_id else ():
             if job := self._job(place, str(job_id)):
-                return job.row(upload, self.now)
+                state, newest, patience, command = job
+                if self.now - max(newest, epoch_of(upload.initiated)) > patience:
+                    state = "silent"
+                elif state != ENDED:
+                    command = None
+                return {"writer": OURS, "jobId": job_id, "state": state, "command": command}
         for one in (one for place in ("", *above) for one in self._s3a(place)):
             if one.owns(upload):
                 return {"writer": MAGIC, "jobId": one.job_id, "command": one.command}
@@ -166,8 +167,12 @@ class _Look:
             return {"writer": STAGING, "jobId": staging[1]}
         return {"writer": OURS if job_id and self.unread else UNKNOWN, "jobId": job_id}
 
-    def _read_job(self, place: str, job_id: str) -> "_Job | None":
-        """The job that has a directory there, by the names in it."""
+    def _read_job(self, place: str, job_id: str) -> tuple[str, float, float, str | None] | None:
+        """The job that has a directory there, by the names in it.
+
+        Its state, the time of the last of them, the seconds after which it may be dead, and the
+        command for it then.
+        """
         directory = layout.JobDirectory(Destination(self.bucket, place), job_id)
         there, newest = set[str](), ""
         try:
@@ -178,12 +183,11 @@ class _Look:
             self.unread = True
         if directory.job not in there:
             return None
-        at = epoch_of(newest)
         if directory.result in there:
-            return _Job(job_id, "ended", "s3commit sweep", at, patience=0)
+            return ENDED, 0, inf, "s3commit sweep"
         if directory.request in there:
-            return _Job(job_id, "requested", f"s3commit show {directory.typed}", at, PATIENCE)
-        return _Job(job_id, "open", f"s3commit abort {directory.typed}", at, OPEN_PATIENCE)
+            return "requested", epoch_of(newest), PATIENCE, f"s3commit show {directory.typed}"
+        return "open", epoch_of(newest), OPEN_PATIENCE, f"s3commit abort {directory.typed}"
 
     def _read_s3a(self, place: str) -> list[s3a.S3AJob]:
         try:
@@ -191,24 +195,6 @@ class _Look:
         except AccessError:
             self.unread = True
             return []
-
-
-@dataclass(frozen=True)
-class _Job:
-    """A job of ours, by the names in its directory; ``newest`` is the time of the last one."""
-
-    job_id: str
-    state: str
-    command: str  # if it is dead
-    newest: float
-    patience: int  # seconds without a new object or upload until it may be dead
-
-    def row(self, upload: OpenUpload, now: float) -> Row:
-        """The job's part of an upload's row."""
-        is_silent = now - max(self.newest, epoch_of(upload.initiated)) > self.patience
-        state = "silent" if is_silent and self.patience else self.state
-        command = self.command if is_silent or not self.patience else None
-        return {"writer": OURS, "jobId": self.job_id, "state": state, "command": command}
 
 
 def _notes(total: Row, shown: list[Row], look: _Look) -> Iterator[str]:

@@ -240,7 +240,7 @@ def _judge(
     except AccessError:
         fix = "write it again, or look for a version of it with the right s3:ListBucketVersions"
     what = FindingKind.GONE if facts is None else FindingKind.CHANGED
-    meant = "; if it was deleted on purpose, see --expired" if facts is None else ""
+    meant = "; if it was deleted on purpose: s3commit fsck --expired" if facts is None else ""
     return Finding(what, file.key, one.directory.job_id, fix + meant)
 
 

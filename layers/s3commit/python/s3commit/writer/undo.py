@@ -100,7 +100,7 @@ def undo(
         planned = plan_undo(ports, directory, leave_removed=leave_removed)
     if dry_run:
         return _would(planned)
-    done = _carrying_out(ports, options)(planned)
+    done = carrying_out(ports, options, Environment())(planned)
     return committed(JobDirectory(directory.destination, done.job_id), done)
 
 
@@ -150,13 +150,11 @@ def undo_back_to(
     with nothing_written():
         ports, directory, options = _connect(path, job_id, keywords)
         way = plan_way_back(ports, directory)
-        if way.refused:
-            raise way.refused
     if dry_run:
         return {one.directory.job_id: _would(planned) for one, planned in way.undos}
     return {
         job.job_id: committed(JobDirectory(job.destination, result.job_id), result)
-        for job, result in take_back(ports, way, _carrying_out(ports, options))
+        for job, result in take_back(ports, way, carrying_out(ports, options, Environment()))
     }
 
 
@@ -171,11 +169,14 @@ def _connect(
     return S3Ports(store, parallel=ThreadMap(WORKERS)), directory, options
 
 
-def _carrying_out(ports: S3Ports, options: Options) -> Callable[[PlannedUndo], JobResult]:
+def carrying_out(
+    ports: S3Ports, options: Options, environment: Environment
+) -> Callable[[PlannedUndo], JobResult]:
+    """`carry_out`, with the options of a call."""
     return partial(
         carry_out,
         ports,
-        environment=Environment(),
+        environment=environment,
         commit_timeout=options.commit_timeout,
         note=options.note,
         labels=options.labels,

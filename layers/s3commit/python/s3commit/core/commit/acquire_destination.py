@@ -16,7 +16,7 @@ from itertools import islice
 from s3commit.core.documents.partition_list import read_partitions
 from s3commit.core.documents.ticket import UNKNOWN, Ticket
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.jobs.guards import planned_record, unless_overtaken
+from s3commit.core.jobs.guards import known_partitions, planned_record, unless_overtaken
 from s3commit.core.jobs.idempotency import other_holder
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError, NeedsOperatorError, TransientError
@@ -67,7 +67,7 @@ def acquire_destination(ports: Ports, ticket: Ticket) -> Ticket:
     in_the_way = [holder] if holder else []
     if not in_the_way and record.conflict is not Conflict.APPEND:
         with unless_overtaken(ports, ticket, JobState.SEALED):
-            reach = _reach(ports, record)
+            reach = nodes_to_lock(record, known_partitions(ports, ticket, record))
         record, in_the_way = _lock(ports, record, _nodes(ports, record, reach))
         if not in_the_way and record.requested_at:
             _refuse_overtaken(ports, record, reach)

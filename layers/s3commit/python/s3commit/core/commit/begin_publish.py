@@ -33,12 +33,11 @@ def begin_publish(ports: Ports, ticket: Ticket) -> Ticket:
     `NeedsOperatorError` if the plan is missing, or the machine could not read it, or if there is no
     index of the files to remove: no repetition helps, and nothing is undone for it.
     """
-    is_all = ticket.replaces or not ticket.few
     record, found = together(
         ports.parallel,
         partial(own_record, ports, ticket, JobState.COMMITTING, *_BY_A_TWIN),
-        # PublishSuccess follows in the same call.
-        lambda: None if is_all else found_before(ports, ticket),
+        # The steps that publish a small job follow in the same call.
+        lambda: found_before(ports, ticket) if ticket.few else None,
     )
     ticket = replace(ticket, known=replace(ticket.known, found=found))
     if record.state is not JobState.COMMITTING:  # a repetition after a lost response

@@ -1,6 +1,6 @@
 """CheckConditions: conditions and policy against what is at the destination."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -8,7 +8,6 @@ from typing import Final
 
 from s3commit.core.documents.job_json import refuse_changed
 from s3commit.core.documents.pages import in_groups
-from s3commit.core.documents.partition_list import read_partitions
 from s3commit.core.documents.replace_list import write_replaced
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import (
@@ -19,6 +18,7 @@ from s3commit.core.formats.layout import (
     owner_of,
 )
 from s3commit.core.jobs.guards import (
+    known_partitions,
     known_spec,
     planned_record,
     refusing_unreadable,
@@ -26,7 +26,7 @@ from s3commit.core.jobs.guards import (
 )
 from s3commit.core.jobs.names_free import taken_name
 from s3commit.core.jobs.replaced import MOST_MARKERS, Appends, existing_files, markers_to_remove
-from s3commit.core.model.destination import Conflict, Scope
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
@@ -62,8 +62,9 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
             raise JobRefusedError(record.planned.failed_check, code="CHECK_FAILED")
         _refuse_taken(ports, ticket, record)
         if record.conflict is Conflict.FAIL:
-            files = (one.key for one in existing_files(ports, directory, record))
-            found = next(chain(_at_directories(ports, directory, record), files), None)
+            inside = known_partitions(ports, ticket, record)
+            files = (one.key for one in existing_files(ports, record, inside))
+            found = next(chain(_at_directories(ports, directory, inside), files), None)
             if found is not None:
                 raise JobRefusedError(
                     f"the destination is not empty (found {found}) and conflict is 'fail'",
@@ -73,21 +74,26 @@ def check_conditions(ports: Ports, ticket: Ticket) -> Ticket:
             if record.undoes:
                 undo = judge_undo(ports, spec, record)
                 facts = write_replaced(ports, directory, undo.removes)
-                facts = replace(facts, frees=undo.header.idempotency_key or "")
+                facts = replace(
+                    facts,
+                    frees=undo.header.idempotency_key or "",
+                    restores_all=not (spec.leave_removed and undo.may_restore),
+                )
             else:
-                facts = write_replaced(ports, directory, _replaced(ports, directory, record))
+                facts = write_replaced(ports, directory, _replaced(ports, ticket, record))
             record = ports.ledger.note(record, now=ports.clock.now(), replaced=facts)
     return ticket.after(record)
 
 
-def _at_directories(ports: S3Ports, directory: JobDirectory, record: JobRecord) -> Iterator[str]:
+def _at_directories(
+    ports: S3Ports, directory: JobDirectory, inside: Iterable[str]
+) -> Iterator[str]:
     """The keys of objects that have the names of the directories that the files will be in.
 
     Readers take such an object for the table or the partition. Below a whole destination the
     listing of its files shows it as one of them. Requests: a listing for each directory.
     """
     root = directory.destination.prefix
-    inside = read_partitions(ports, directory, record) if record.scope is Scope.PARTITION else ()
     names = {path for name in inside if name for path in (*directories_above(name), name)}
     keys = [root[:-1], *sorted(root + name[:-1] for name in names)]
     keys = list(filter(ports.serves, keys))  # a table may be all that the deployment serves
@@ -111,11 +117,12 @@ def _refuse_taken(ports: S3Ports, ticket: Ticket, record: JobRecord) -> None:
         )
 
 
-def _replaced(ports: Ports, directory: JobDirectory, record: JobRecord) -> Iterator[ListedObject]:
+def _replaced(ports: Ports, ticket: Ticket, record: JobRecord) -> Iterator[ListedObject]:
     """The files in the reach of the job that are of strangers, or of jobs that had ended (I6)."""
     appends, markers = Appends(ports, record), list[ListedObject]()
-    root, is_any = len(directory.destination.prefix), False
-    found = existing_files(ports, directory, record, wanted=goes_with_an_overwrite)
+    directory, is_any = ticket.directory, False
+    root, inside = len(directory.destination.prefix), known_partitions(ports, ticket, record)
+    found = existing_files(ports, record, inside, wanted=goes_with_an_overwrite)
     for some in in_groups(found, LISTED_AT_ONCE):
         leave = appends.to_leave()
         for one in some:

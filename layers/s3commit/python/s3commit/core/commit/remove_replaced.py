@@ -4,15 +4,16 @@ from dataclasses import replace
 from functools import partial
 
 from s3commit.core.documents.commit_manifest import publish_manifest
-from s3commit.core.documents.decision_json import note_publishing, stored_decision
+from s3commit.core.documents.decision_json import note_publishing
 from s3commit.core.documents.pages import Unit, read_index, read_unit
 from s3commit.core.documents.pendingset import PendingFile
-from s3commit.core.documents.plan import files_of_few, planned_files
+from s3commit.core.documents.plan import planned_files
 from s3commit.core.documents.replace_list import decode_replaced
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.guards import known_record, unless_overtaken
 from s3commit.core.jobs.lost_lists import is_given_up
+from s3commit.core.jobs.to_publish import found_before
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, S3Ports
@@ -28,11 +29,10 @@ def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:
     caller comes again. Raises as `read_index`.
     """
     directory = ticket.directory
-    record, decision, few = together(
+    record, found = together(
         ports.parallel,
         partial(known_record, ports, ticket, JobState.PUBLISHING, JobState.COMMITTED),
-        partial(stored_decision, ports, directory),
-        partial(files_of_few, ports, ticket),
+        lambda: ticket.known.found or found_before(ports, ticket),
     )
     if record.state is JobState.COMMITTED:  # by a twin, which continues
         return replace(ticket.after(record), page=0)
@@ -45,11 +45,12 @@ def remove_replaced(ports: Ports, ticket: Ticket) -> Ticket:
         index, *_ = together(
             ports.parallel,
             partial(read_index, ports.store, directory.of_replaced, record.replaced.sha256),
-            partial(note_publishing, ports, record, decision),
-            *([] if ticket.page else [partial(_list_files, ports, directory, record, few)]),
+            partial(note_publishing, ports, record, found.decision),
+            *([] if ticket.page else [partial(_list_files, ports, directory, record, found.few)]),
         )
         page = _remove(ports, directory, index, first=ticket.page)
-    return replace(ticket, page=page)
+    noted = found._replace(decision=None)
+    return replace(ticket, page=page, known=replace(ticket.known, found=noted))
 
 
 def _list_files(

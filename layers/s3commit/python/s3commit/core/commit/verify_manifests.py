@@ -158,7 +158,7 @@ def _verify(
     """Judge what the ``request`` counts and write the plan; the ledger does not change.
 
     Returns the plan, as the ledger is to have it, its units if they are few, and what else the call
-    knows then. Of a small job that locks nothing, CheckConditions need not look for the keys again.
+    knows then. Of a small job, CheckConditions need not look for the keys again in this call.
     """
     directory = ticket.directory
     if request.job_sha256 not in {"", spec.sha256}:
@@ -183,13 +183,17 @@ def _verify(
 
     def beside() -> None:
         nonlocal partitions
-        if by_partition:
-            partitions = write_partitions(ports, directory, found.partitions)
         find = partial(_find_uploads, ports, directory, found, record.opened_at)
-        is_looking = total <= FEW_FILES and record.conflict is Conflict.APPEND
         if total <= FEW_FILES:
             looked["keys"] = [*in_groups(sorted(found.sample), PAGE_FILES)]
-        together(ports.parallel, find, *[look] * is_looking)
+            looked["partitions"] = sorted(found.partitions)
+        write = partial(write_partitions, ports, directory, found.partitions)
+        _, partitions, _ = together(
+            ports.parallel,
+            find,
+            write if by_partition else str,
+            look if total <= FEW_FILES else str,
+        )
 
     with unless_overtaken(ports, ticket, JobState.SEALED):
         sha256, units = write_plan(ports, directory, files, total=total, beside=beside)

@@ -65,6 +65,11 @@ class CommitHeader:
     note: Note = ""
     labels: Labels = ()
 
+    @property
+    def leaves_removed(self) -> bool:
+        """True of an undo, if it does not say that it restores all that its job had replaced."""
+        return self.replaced is None or not self.replaced.restores_all
+
 
 @dataclass(frozen=True, slots=True)
 class CommittedFile:

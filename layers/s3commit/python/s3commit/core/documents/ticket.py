@@ -31,7 +31,10 @@ Marker = tuple[str | None, str | None]  # the etag of what is at ``_SUCCESS``, a
 
 
 class Found(NamedTuple):
-    """The objects that were there before; ``few`` are the files of a small job."""
+    """The objects that were there before; ``few`` are the files of a small job.
+
+    ``decision`` is None if it was deleted, or says already that the job is published.
+    """
 
     few: list[PendingFile]
     decision: StoredObject | None
@@ -44,8 +47,8 @@ class Known:
 
     The ledger lacks the plan of ``record`` while it ``is_unnoted``: the decision notes it. ``keys``
     are those of a small plan, page by page; ``taken`` is one that an object has, empty if none
-    has. ``manifests`` are the first that the request counts, not judged yet. ``is_healed``: the
-    ledger was whole in this call.
+    has. ``manifests`` are the first that the request counts, not judged yet. ``partitions`` are
+    those of a small job. ``is_healed``: the ledger was whole in this call.
     """
 
     record: JobRecord | None = None
@@ -53,6 +56,7 @@ class Known:
     spec: JobSpec | None = None
     request: CommitRequest | None = None
     manifests: list[bytes] | None = None
+    partitions: list[str] | None = None
     keys: list[list[str]] | None = None
     taken: str | None = None
     is_healed: bool = False

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from s3commit.core.documents.job_json import JobSpec, read_spec
+from s3commit.core.documents.partition_list import read_partitions
 from s3commit.core.documents.ticket import Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.record import record_of
+from s3commit.core.model.destination import Scope
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -38,6 +40,14 @@ def known_record(ports: Ports, ticket: Ticket, *expected: JobState) -> JobRecord
 def known_spec(ports: S3Ports, ticket: Ticket) -> JobSpec:
     """``_job.json``, as the call has read it. Raises as `read_spec`."""
     return ticket.known.spec or read_spec(ports, ticket.directory)
+
+
+def known_partitions(ports: S3Ports, ticket: Ticket, record: JobRecord) -> list[str]:
+    """The partitions that the plan of a job with that scope names. Raises as `read_partitions`."""
+    if record.scope is not Scope.PARTITION:
+        return []
+    known = ticket.known.partitions
+    return read_partitions(ports, ticket.directory, record) if known is None else known
 
 
 def _own(ticket: Ticket, record: JobRecord | None, expected: tuple[JobState, ...]) -> JobRecord:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Final
 
-from s3commit.core.documents.partition_list import read_partitions
 from s3commit.core.documents.success_marker import read_success
 from s3commit.core.formats.layout import SUCCESS, JobDirectory, is_data, owner_of, partition_of
 from s3commit.core.jobs.listings import list_objects
@@ -34,8 +33,8 @@ MOST_MARKERS: Final = 1_000  # of tables inside: each is read before the decisio
 
 def existing_files(
     ports: S3Ports,
-    directory: JobDirectory,
     record: JobRecord,
+    partitions: list[str],
     *,
     wanted: Callable[[str], bool] = is_data,
 ) -> Iterator[ListedObject]:
@@ -45,13 +44,14 @@ def existing_files(
     partition a partition reaches down to every depth; the root as a partition means the files
     directly in it. The order is the same for the same files.
     """
+    directory = JobDirectory.of(record)
     root = directory.destination.prefix
     if record.scope is Scope.DIRECTORY:
         yield from _files_below(ports, directory, [root], wanted)
         return
-    names = read_partitions(ports, directory, record)
-    yield from _files_below(ports, directory, (root + name for name in outermost(names)), wanted)
-    if "" in names:
+    prefixes = (root + name for name in outermost(partitions))
+    yield from _files_below(ports, directory, prefixes, wanted)
+    if "" in partitions:
         for listed in _files_below(ports, directory, [root], wanted):
             if not partition_of(listed.key[len(root) :]):
                 yield listed

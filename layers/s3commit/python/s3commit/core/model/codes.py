@@ -25,6 +25,7 @@ class Advice:
 
 
 _WRITE_AGAIN = "Run the job again"
+_OWN_FILES = "To remove its own files: `s3commit undo JOB --leave-removed`, or `leave_removed=True`"
 
 # Of a document that no writer of this package makes: what is true of it.
 _BY_OTHER_WRITERS: Final = {
@@ -132,7 +133,7 @@ _ENDS: Final = {
     ),
     "LIST_GONE": Advice(
         "The list of what the job replaced is older than `retentionDays`, so nothing can come back",
-        "To remove the job's own files anyway: `--leave-removed`",
+        _OWN_FILES,
     ),
     "MANIFEST_MISSING": Advice(
         "A manifest that the request counts does not exist",
@@ -145,8 +146,7 @@ _ENDS: Final = {
         "Find out who put it, then run the job again",
     ),
     "NAME_TOO_LONG": Advice(
-        "The key of a copy that an undo brings back would have more than 1,024 bytes",
-        "To remove the job's own files anyway: `--leave-removed`",
+        "The key of a copy that an undo brings back would have more than 1,024 bytes", _OWN_FILES
     ),
     "NOT_COMMITTED": Advice(
         "The job that is to be undone is not committed, is still under way, or the list of its"
@@ -180,10 +180,10 @@ _ENDS: Final = {
         "Append, write elsewhere, or add the prefix to the parameter. Then run the job again",
     ),
     "REPLACED_SINCE": Advice(
-        "A later job replaced, or undid, data where files would come back; or `--back-to` can't say"
-        " which job was first, or has to undo one of a table above",
+        "A later job replaced, or undid, data where files would come back; or the way back to a job"
+        " is not clear, or leads through one of a table above",
         "Do what the line says: undo the named job first, if it can be undone; or remove only the"
-        " job's own files (`--leave-removed`), or write the data again",
+        " job's own files, or write the data again",
     ),
     "REQUEST_MISSING": Advice(
         "`_request.json` was deleted after the pipeline was notified of it",
@@ -233,7 +233,7 @@ _ENDS: Final = {
     ),
     "VERSIONS_GONE": Advice(
         "The bucket keeps no version of a file that the undone job replaced, or not for so long",
-        "To remove the job's own files anyway: `--leave-removed`",
+        _OWN_FILES,
     ),
     "WRONG_JOB": Advice(
         "A document names another job than its directory does",

@@ -41,13 +41,16 @@ class PlanFacts:
 class ReplacedFacts:
     """The ledger's facts of a replace list: the digest of its index, and counts.
 
-    ``frees`` is the idempotency key of the job that is undone; empty: there is none.
+    ``frees`` is the idempotency key of the job that is undone; empty: there is none. An undo
+    ``restores_all`` if it leaves nothing removed of what that job had replaced; by the pipeline's
+    own look.
     """
 
     sha256: Digest
     files: int
     bytes: int
     frees: Annotated[str, SPARSE] = ""
+    restores_all: Annotated[bool, SPARSE] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,13 @@ it again.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from heapq import merge
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Final, cast
+from typing import Final
 
 from s3commit.core.documents.commit_manifest import (
     CommitHeader,
     CommittedFile,
-    commit_lines,
     not_committed,
     read_commit_header,
     stream_commit_manifest,
@@ -24,16 +22,16 @@ from s3commit.core.documents.commit_manifest import (
 from s3commit.core.documents.replace_list import replaced_files
 from s3commit.core.formats.layout import JobDirectory, owner_of
 from s3commit.core.formats.strict_json import TOO_LARGE
-from s3commit.core.jobs.past_commits import Commit
+from s3commit.core.jobs.past_commits import Commit, undone_jobs
 from s3commit.core.model.errors import NOT_READABLE, JobRefusedError, NeedsOperatorError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.ports.bundle import S3Ports
-from s3commit.core.ports.objects import ListedObject, ObjectStore, listed_at
+from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.undo.files import NOT_COMMITTED, NOTHING_TO_UNDO, refuse
 from s3commit.core.undo.job import PlannedUndo, plan_undo
-from s3commit.core.undo.later import Listed, is_surely_later, listed_around
+from s3commit.core.undo.later import Done, Listed, is_surely_later, listed_around
 
 MAX_UNDOS: Final = 100  # each looks at all jobs since
 REPLACED_SINCE: Final = "REPLACED_SINCE"
@@ -44,22 +42,19 @@ _PLANNED: Final = "ffffffff-ffff-4fff-bfff-"  # so begin the ids of undos that a
 class WayBack:
     """The way back to right after a job: the ``undos``, newest first, each with what it undoes.
 
-    ``idle`` are later jobs of which nothing will be left to undo. ``refused`` says why there is no
-    way: then the ``undos`` are those that could be done before that.
+    ``idle`` are later jobs of which nothing will be left to undo.
     """
 
     job: JobDirectory
     undos: tuple[tuple[Commit, PlannedUndo], ...]
-    idle: frozenset[JobDirectory] = frozenset()
-    refused: JobRefusedError | None = None
+    idle: frozenset[JobDirectory]
 
 
 def plan_way_back(ports: S3Ports, directory: JobDirectory) -> WayBack:
     """The plan, of which each undo is judged as if those before it were done. Changes nothing.
 
-    Raises `JobRefusedError` as `jobs_to_undo`, and if there are more than `MAX_UNDOS`
-    (``TOO_LARGE``); that of an undo is in the plan. Requests: those of `jobs_to_undo`, and those of
-    `plan_undo` for each undo.
+    Raises `JobRefusedError` as `jobs_to_undo`, as `plan_undo` for an undo of the plan, and if there
+    are more than `MAX_UNDOS` (``TOO_LARGE``). Requests: those of both.
     """
     left = jobs_to_undo(ports, directory)
     if len(left) > MAX_UNDOS:
@@ -70,24 +65,22 @@ def plan_way_back(ports: S3Ports, directory: JobDirectory) -> WayBack:
         )
     # By S3's clocks, as those of the other jobs: this machine's may be slow.
     at = shifted(max(one.put_at for one in left), 2 * S3_CLOCKS) if left else ""
-    as_if, undos = _AsIf(ports.store, at), list[tuple[Commit, PlannedUndo]]()
-    seen = replace(ports, store=cast("ObjectStore", as_if))
+    undos, done = list[tuple[Commit, PlannedUndo]](), list[Done]()
     while left:
         for one in left:
             try:
-                planned = plan_undo(seen, one.directory, leave_removed=False)
+                planned = plan_undo(ports, one.directory, leave_removed=False, after=done)
             except JobRefusedError as error:
                 if error.code == NOTHING_TO_UNDO:
                     continue  # as yet: within S3's clocks one that is older by them may be later
                 said = re.sub(rf"job {_PLANNED}\w+", "an undo of this plan", error.message)
-                why = (
+                refuse(
+                    error.code,
                     f"{directory.destination.uri} can't go back to job {directory.job_id}, as the"
                     f" undo of job {one.directory.job_id} at {one.directory.destination.uri} is"
-                    f" refused: {said}"
+                    f" refused: {said}",
                 )
-                refused = JobRefusedError(why, code=error.code)
-                return WayBack(directory, tuple(undos), refused=refused)
-            as_if.do(planned)
+            done.append(_as_done(planned, len(done), at))
             undos.append((one, planned))
             left.remove(one)
             break
@@ -108,26 +101,13 @@ def jobs_to_undo(ports: S3Ports, directory: JobDirectory) -> list[Commit]:
     own, since = _since(ports, directory)
     table = _Table(ports, directory.destination.prefix, own)
     later = table.later(since)
-    undo_of = {one.undoes: one for one in since if one.undoes}
-    # Their files are not missed. An undo of a later job has brought back what was there before.
-    writers = {one.directory.job_id for one in later.values() if one.undoes not in later}
+    _refuse_left_out(table, later)
+    undone, undo_of = undone_jobs(since), {one.undoes: one for one in since if one.undoes}
     found = []
     for one in later.values():
-        if one.undoes in later or not table.is_touched_by(one):
-            continue  # it goes with the job that it undoes
-        line = [one]
-        while undo := undo_of.get(line[-1].directory):
-            line.append(undo)
-        for undone, undo in zip(line[::2], line[1::2], strict=False):
-            left_out = not undo.header.files and table.owners(undone)
-            if left_out and table.owners(one) - writers:
-                refuse(
-                    REPLACED_SINCE,
-                    f"job {undo.directory.job_id} has left out what job {undone.directory.job_id}"
-                    " had replaced. That may have been there then, and no undo brings it back:"
-                    " write it again",
-                )
-        if len(line) % 2 == 0 or not _has_effect(one):
+        if one.undoes in later or one.directory in undone or not _has_effect(one):
+            continue  # it goes with the job that it undoes, or needs no act
+        if not table.is_touched_by(one):
             continue
         if not one.directory.destination.prefix.startswith(table.root):
             refuse(
@@ -135,8 +115,29 @@ def jobs_to_undo(ports: S3Ports, directory: JobDirectory) -> list[Commit]:
                 f"job {one.directory.job_id} of {one.directory.destination.uri}, the table above,"
                 " has since written or replaced here: go back there, or undo it first",
             )
-        found.append(line[-1])
+        last = one
+        while undo := undo_of.get(last.directory):
+            last = undo
+        found.append(last)
     return sorted(found, key=attrgetter("moment"), reverse=True)
+
+
+def _refuse_left_out(table: "_Table", later: dict[JobDirectory, Commit]) -> None:
+    """Refuse if a later undo has left removed what a later job had replaced of that moment."""
+    undos = [(one, later[job]) for one in later.values() if (job := one.undoes) and job in later]
+    if not any(one.header.leaves_removed for one, _ in undos):
+        return
+    # Files of later jobs were not there, nor copies, but if they are of what was there before.
+    new = {one.directory.job_id for one in later.values() if one.undoes not in later}
+    for undo, undone in undos:
+        if table.owners(undone) <= new:
+            new.add(undo.directory.job_id)
+        elif undo.header.leaves_removed:
+            refuse(
+                REPLACED_SINCE,
+                f"job {undo.directory.job_id} has left out what job {undone.directory.job_id} had"
+                " replaced. That was there then, and no undo brings it back: write it again",
+            )
 
 
 def _since(ports: S3Ports, directory: JobDirectory) -> tuple[Commit, list[Commit]]:
@@ -229,48 +230,15 @@ class _Table:
             yield from filter(self._is_here, replaced_files(self.ports, job, facts))
 
 
-class _AsIf:
-    """A bucket as it will be when some undos are done, to those that look back."""
-
-    def __init__(self, store: ObjectStore, at: str) -> None:
-        self._store = store
-        self._at = at
-        self._put: dict[str, tuple[ListedObject, bytes]] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def do(self, planned: PlannedUndo) -> None:
-        """Have its files and its list there; no other undo looks at those that it removes."""
-        job = f"{_PLANNED}{len(self._put):012x}"
-        directory = JobDirectory(planned.directory.destination, job)
-        removes, copies = planned.found.removes, list(planned.copies(job))
-        files = [
-            CommittedFile(key, one.length, "", one.rows, one.first_key) for key, one, _ in copies
-        ]
-        size, replaced = sum(one.length for one in files), ReplacedFacts("0" * 64, len(removes), 0)
-        header = CommitHeader(
-            *(job, directory.destination.uri, self._at, len(files), size, None),
-            replaced=replaced,
-            undoes=planned.directory.job_id,
-        )
-        for file in files:
-            self._put[file.key] = ListedObject(file.key, "", file.length, self._at), b""
-        body = b"".join(commit_lines(header, files))
-        listed = ListedObject(directory.commits, "", len(body), self._at)
-        self._put[directory.commits] = listed, body
-
-    def list(self, bucket: str, prefix: str, *, after: str = "") -> Iterator[ListedObject]:
-        """See `ObjectReader`."""
-        ours = sorted(key for key in self._put if key.startswith(prefix) and key > after)
-        return merge(
-            self._store.list(bucket, prefix, after=after),
-            (self._put[key][0] for key in ours),
-            key=attrgetter("key"),
-        )
-
-    def first_bytes(self, bucket: str, key: str, count: int, *, start: int = 0) -> bytes:
-        """See `ObjectReader`."""
-        if key in self._put:
-            return self._put[key][1][start : start + count]
-        return self._store.first_bytes(bucket, key, count, start=start)
+def _as_done(planned: PlannedUndo, number: int, at: str) -> Done:
+    undone, job_id = planned.directory, f"{_PLANNED}{number:012x}"
+    files = [
+        CommittedFile(key, one.length, "", one.rows, one.first_key)
+        for key, one, _ in planned.copies(job_id)
+    ]
+    header = CommitHeader(
+        *(job_id, undone.destination.uri, at, len(files), 0, None),
+        replaced=ReplacedFacts("", len(planned.found.removes), 0, restores_all=True),
+        undoes=undone.job_id,
+    )
+    return Commit(JobDirectory(undone.destination, job_id), at, header), files

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import filterfalse
@@ -27,6 +27,7 @@ from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.parallel import in_order
 from s3commit.core.undo.bound import Bound
 from s3commit.core.undo.files import NOT_COMMITTED, NOTHING_TO_UNDO, refuse
+from s3commit.core.undo.later import Done
 from s3commit.core.undo.look_back import Undo, instead, look_back
 
 _BUCKET: Final = re.compile(r"_\d+$")
@@ -53,13 +54,15 @@ class PlannedUndo:
             yield _name(file.key, number, job_id), file, version
 
 
-def plan_undo(ports: S3Ports, directory: JobDirectory, *, leave_removed: bool) -> PlannedUndo:
-    """The work of an undo of the job. Changes nothing, and needs no ledger.
+def plan_undo(
+    ports: S3Ports, directory: JobDirectory, *, leave_removed: bool, after: Iterable[Done] = ()
+) -> PlannedUndo:
+    """The work of an undo of the job, ``after`` others. Changes nothing, and needs no ledger.
 
     Raises `JobRefusedError` as `look_back`, ``REPLACED_SINCE``, ``LIST_GONE`` and ``TOO_LARGE`` if
     what the job replaced can't come back, and ``VERSIONS_GONE`` if the bucket has not kept it all.
     """
-    found = look_back(ports, directory, Bound())
+    found = look_back(ports, directory, Bound(), after)
     if leave_removed:
         if not found.removes:
             refuse(NOTHING_TO_UNDO, f"none of the files of job {directory.job_id} exist any more")

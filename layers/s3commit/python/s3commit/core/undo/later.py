@@ -35,6 +35,7 @@ LISTS_AT_ONCE: Final = 64
 _MOMENT: Final = len("2026-11-21T22:07:22.123Z")
 T = TypeVar("T")
 Listed = tuple[JobDirectory, ListedObject]  # a job's list of files
+Done = tuple[Commit, list[CommittedFile]]  # an undo as if it were done, with what it brings back
 Place = tuple[str, str | None]  # a destination, and an element of a `Reach`
 
 
@@ -85,6 +86,11 @@ def listed_around(ports: S3Ports, bucket: str, roots: Collection[str]) -> Iterat
     return chain(
         chain.from_iterable(found), manifests_below(bucket, list_objects(ports, bucket, roots))
     )
+
+
+def is_around(place: str, roots: Collection[str]) -> bool:
+    """True for a destination that is above, at or below one of the ``roots``."""
+    return place.startswith((*roots,)) or any(root.startswith(place) for root in roots)
 
 
 def _short(commit: Commit) -> Commit:
@@ -155,7 +161,7 @@ def undone_first(
         chain[undo.directory] = undo
     _, *undos = chain.values()
     first = undos[-1] if undos else one
-    if len(undos) % 2 or (undos and not undos[0].header.files and _files_replaced(one)):
+    if len(undos) % 2 or (undos and undos[0].header.leaves_removed):
         return None  # it is undone, or would be, and what it had removed is left out
     if own.undoes and (one.undoes or _files_replaced(first)):
         return None  # the undo of an overwrite refuses that of an undo as well

@@ -39,9 +39,11 @@ from s3commit.core.undo.files import (
     restored_files,
 )
 from s3commit.core.undo.later import (
+    Done,
     commits_around,
     copies_of,
     each_of,
+    is_around,
     is_later,
     is_surely_later,
     places_of,
@@ -66,9 +68,18 @@ class Undo:
     restores: tuple[CommittedFile, ...]
     refused: JobRefusedError | None = None
 
+    @property
+    def may_restore(self) -> bool:
+        """True unless it is known that nothing would come back."""
+        return bool(self.restores or self.refused)
 
-def look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
-    """The work of an undo of the committed job. Changes nothing, and reads no ledger.
+
+def look_back(
+    ports: S3Ports, directory: JobDirectory, bound: Bound, after: Iterable[Done] = ()
+) -> Undo:
+    """The work of an undo of the committed job, as if it came ``after`` these undos too.
+
+    Changes nothing, and reads no ledger.
 
     Raises `JobRefusedError`: ``NOT_COMMITTED``; ``NOTHING_TO_UNDO`` if it is undone, or later jobs
     have replaced all of it and nothing could come back; ``FILES_CHANGED`` if a file is missing, or
@@ -81,7 +92,7 @@ def look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
     list of its job.
     """
     try:
-        return _look_back(ports, directory, bound)
+        return _look_back(ports, directory, bound, [*after])
     except PastBoundError as error:
         refuse(
             TOO_LARGE,
@@ -91,7 +102,7 @@ def look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
         )
 
 
-def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
+def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound, after: list[Done]) -> Undo:
     header, files = manifest_of(ports, directory, bound)
     back, refused = replaced_by(ports, directory, header, bound)
     at = {partition_of(one.key) for one in files} | set(map(partition_of, back))
@@ -102,16 +113,20 @@ def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
     own, commits, made = commits_around(ports, directory, roots, makers, bound)
     if own is None:
         refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is missing")
+    after = [one for one in after if is_around(one[0].directory.destination.prefix, roots)]
+    read, commits = commits, [*commits, *(commit for commit, _ in after)]
     undone = undone_jobs(commits)
     for by in (one.directory for one in commits if one.undoes == directory):
         again = f"; job {undone[by].job_id} took that back: undo that one" if by in undone else ""
         refuse(NOTHING_TO_UNDO, f"job {directory.job_id} was undone by job {by.job_id}{again}")
     places = at.union(*map(directories_above, at))
-    undos = [one for one in commits if one.undoes and one.directory.destination.prefix in places]
+    undos = [one for one in read if one.undoes and one.directory.destination.prefix in places]
     first = {file.first_key: file.length for file in files}
-    wanted = {one.key: one for one in chain(files, copies_of(ports, bound, undos, first))}
+    new = [one for _, some in after for one in some if first.get(one.origin) == one.length]
+    wanted = {one.key: one for one in chain(files, copies_of(ports, bound, undos, first), new)}
     put = {one.directory.job_id: shifted(one.put_at, S3_CLOCKS) for one in (own, *undos)}
     listing = bound.in_time(list_objects(ports, directory.bucket, roots))
+    listing = chain(listing, (ListedObject(one.key, "", one.length) for one in new))
     removes, by_hand = present(ports, directory, listing, wanted, put=put, back=back, bound=bound)
     for one in removes:
         first.pop(wanted[one.key].first_key, None)
@@ -127,13 +142,8 @@ def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound) -> Undo:
             refuse("FILES_CHANGED", f"{file.key!r} was deleted, and no job says that it did")
     named, theirs = named_files(ports, back, made, bound)
     restores = tuple(restored_files(ports, bound, back.values(), named, undone))
-    back_by = {one.directory for one in commits if one.header.files}
-    restored = {  # jobs whose removals are undone too: an undo may leave these as they are
-        one.directory
-        for one in commits
-        if (undo := undone.get(one.directory))
-        and (undo in back_by or not (one.header.replaced and one.header.replaced.files))
-    }
+    whole = {one.directory for one in commits if not one.header.leaves_removed}
+    restored = {job for job, undo in undone.items() if undo in whole}  # their removals are undone
     there = (wanted[one.key] for one in removes if owner_of(one.key) == directory.job_id)
     still = {place for file in there for place in places_of(file)}
     standing = [
@@ -164,7 +174,7 @@ def _fewest(directories: set[str]) -> list[str]:
 def instead(removes: Collection[ListedObject]) -> str:
     """The advice where nothing can come back."""
     if removes:
-        return "To remove only the job's own files: --leave-removed"
+        return "To remove only the job's own files: leave_removed=True"
     return "To have the data back anyway, write it again"
 
 
