@@ -146,25 +146,30 @@ def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None  # noqa: S101 - every task has one
-        # A new process takes 0.2 s for it. Meanwhile Spark makes the first rows.
-        threading.Thread(target=_connect, args=(job.pattern,), daemon=True).start()
         try:
-            message = job.write(batches, context.partitionId(), context.taskAttemptId())
+            yield answer(job, batches, context.partitionId(), context.taskAttemptId())
         except S3CommitError as error:
             raise for_the_driver(error) from None
-        yield _one_row(pickle.dumps(message))
 
     return task
 
 
-def _connect(task: Task) -> None:
-    """Connect the process to S3; an error is that of the first file, for which it is tried again.
+def answer(
+    job: SparkJob, batches: Iterator[pa.RecordBatch], partition: int, attempt: int
+) -> pa.RecordBatch:
+    """Write a partition's rows in an executor's process; the message, as one row."""
+    # A new process takes 0.2 s to connect. Meanwhile Spark makes the first rows.
+    threading.Thread(target=_connect, args=(job.pattern,), daemon=True).start()
+    return _one_row(pickle.dumps(job.write(batches, partition, attempt)))
 
-    What the process has loaded then stays out of its collections of garbage. Spark's daemon
-    collects after each task (pyspark/daemon.py). With botocore's models that takes longer than to
-    write a small file.
+
+def _connect(task: Task) -> None:
+    """Connect the process, and keep what it has loaded out of later collections of garbage.
+
+    Spark's daemon collects after each task (pyspark/daemon.py). With botocore's models that takes
+    longer than to write a small file.
     """
-    with suppress(S3CommitError):
+    with suppress(S3CommitError):  # the first file tries again
         connect(task)
         _freeze()
 
