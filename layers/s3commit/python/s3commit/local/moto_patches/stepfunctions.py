@@ -3,7 +3,7 @@
 import sys
 import threading
 import time
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, cast
 
@@ -57,6 +57,26 @@ def executions_start_once(patcher: Patcher) -> None:
     from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
     patcher.wrap(StepFunctionsParserBackend, "start_execution", one_at_a_time(threading.Lock()))
+
+
+@patch
+def machines_are_parsed_once(patcher: Patcher) -> None:
+    """An execution of a known definition starts without a pause.
+
+    AWS: https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html (StartExecution).
+    moto: parses it, and each path in it, again. The grammar's tree is kept here; what moto makes of
+    it, and runs, is each execution's own.
+    """
+    parsing: Any = import_module(f"{_PARSER}.asl.parse.asl_parser")
+    paths: Any = import_module(f"{_PARSER}.asl.utils.json_path")
+    tree_of = cache(lambda original, definition: original(definition)[1])
+
+    def parse(original: Any, definition: str) -> tuple[Any, Any]:
+        tree = tree_of(original, definition)
+        return parsing.Preprocessor().visit(tree), tree
+
+    patcher.wrap(parsing.AmazonStateLanguageParser, "parse", parse)
+    patcher.replace(paths, "parse", lru_cache(1_000)(paths.parse))
 
 
 @patch
