@@ -12,7 +12,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import s3commit
 from bench.cold import BUCKET, on_moto

@@ -49,10 +49,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The moto server as the loader sees it, and a directory for the functions' code."""
+    """The moto server as the loader sees it, and a directory for the functions' code.
+
+    ``stacks`` are those that CloudFormation shall describe: their templates, by name.
+    """
 
     client: Callable[[str], Any]
     directory: Path
+    stacks: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import boto3
 from botocore.config import Config
@@ -61,8 +61,10 @@ class LocalRuntime:
         check(self._assembly)
         if bucket:
             rename_data_bucket(self._assembly, bucket)
-        self._serve = partial(Endpoint, port, verbose=verbose, middleware=middleware)
+        more: Any = {"middleware": middleware, "before": self._describe_stacks}
+        self._serve = partial(Endpoint, port, verbose=verbose, **more)
         self._now = now
+        self._session, self._connecting = functools.cache(boto3.session.Session), threading.Lock()
         self._pollers: list[Poller] = []
         self.metrics = Metrics(now)
         self.outputs: dict[str, str] = {}
@@ -100,7 +102,8 @@ class LocalRuntime:
         started.callback(self.executor.close)
         started.callback(_stop_executions)
         started.callback(self._each_poller, Poller.stop)
-        self.outputs = load(self._assembly, Context(functools.cache(self.client), directory))
+        self._context = Context(functools.cache(self.client), directory)
+        self.outputs = load(self._assembly, self._context)
         named = (env.BUCKET_OUTPUT, env.TABLE_OUTPUT, env.STATE_MACHINE_OUTPUT)
         said = (self.outputs.get(name, "") for name in named)
         self.bucket, self.table, self.state_machine_arn = said
@@ -133,15 +136,17 @@ class LocalRuntime:
 
         ``config`` are settings of botocore's besides.
         """
-        session: Any = boto3.session.Session()
-        return session.client(
-            service,
-            region_name=REGION,
-            endpoint_url=self.endpoint,
-            aws_access_key_id=ACCESS_KEY,
-            aws_secret_access_key=SECRET_KEY,
-            config=Config(retries={"total_max_attempts": 1}, max_pool_connections=128, **config),
-        )
+        with self._connecting:  # a session is not thread-safe, and one of each client's own is slow
+            return self._session().client(
+                cast("Any", service),
+                region_name=REGION,
+                endpoint_url=self.endpoint,
+                aws_access_key_id=ACCESS_KEY,
+                aws_secret_access_key=SECRET_KEY,
+                config=Config(
+                    retries={"total_max_attempts": 1}, max_pool_connections=128, **config
+                ),
+            )
 
     def ready_line(self) -> str:
         """The one line of JSON that says where everything is."""
@@ -184,6 +189,14 @@ class LocalRuntime:
             self._pollers.remove(poller)
             poller.stop()
             poller.join()
+
+    def _describe_stacks(self, service: str) -> None:
+        """Have CloudFormation describe them when it is first asked: to load it takes 0.9 s."""
+        if service == "cloudformation":
+            from moto.cloudformation.models import cloudformation_backends
+
+            for name, template in self._context.stacks.items():
+                cloudformation_backends[ACCOUNT][REGION].create_stack(name, template, {})
 
     def _each_poller(self, act: Callable[[Poller], None]) -> None:
         for poller in self._pollers:

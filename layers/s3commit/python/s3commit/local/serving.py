@@ -63,11 +63,16 @@ class Endpoint(Serving):
     """Serves every AWS API at one URL, from construction until `close`, as `Serving`.
 
     ``verbose`` logs each request to stderr.
-    ``middleware`` sees each request first.
+    ``middleware`` sees each request first; ``before`` is called with each service that moto loads.
     """
 
     def __init__(
-        self, port: int = 0, *, verbose: bool = False, middleware: Middleware | None = None
+        self,
+        port: int = 0,
+        *,
+        verbose: bool = False,
+        middleware: Middleware | None = None,
+        before: Callable[[str], None] = lambda _service: None,
     ) -> None:
         from moto.moto_server.werkzeug_app import (
             DomainDispatcherApplication,
@@ -83,7 +88,12 @@ class Endpoint(Serving):
         # moto says at length how each task of a state machine failed; the function has logged it.
         for name, quiet in (("werkzeug", logging.ERROR), ("moto", logging.CRITICAL)):
             logging.getLogger(name).setLevel(logging.INFO if verbose else quiet)
-        application: Any = DomainDispatcherApplication(create_backend_app)
+
+        def create(service: Any) -> Any:
+            before(service)
+            return create_backend_app(service)
+
+        application: Any = DomainDispatcherApplication(create)
         # Otherwise moto lists its own directory for each request, while others wait.
         application.get_backend_for_host = functools.cache(application.get_backend_for_host)
         wrapped = middleware(application) if middleware else application

@@ -81,7 +81,7 @@ def dynamodb_transaction_cost(patcher: Patcher) -> None:
     """A transaction costs what it writes.
 
     AWS: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html.
-    moto: copies the whole table for each write, for what is cancelled. Here, the written partitions.
+    moto: copies the table for each write, to put it back. Here only the partitions are copied.
     """
 
     def transact_write_items(original: Any, self: Any, changes: list[dict[str, Any]]) -> Any:
