@@ -158,7 +158,7 @@ def answer(
     job: SparkJob, batches: Iterator[pa.RecordBatch], partition: int, attempt: int
 ) -> pa.RecordBatch:
     """Write a partition's rows in an executor's process; the message, as one row."""
-    # A new process takes 0.2 s to connect. Meanwhile Spark makes the first rows.
+    # To connect takes a new process 0.2 s, in which Spark makes the first rows.
     threading.Thread(target=_connect, args=(job.pattern,), daemon=True).start()
     return _one_row(pickle.dumps(job.write(batches, partition, attempt)))
 

@@ -290,7 +290,7 @@ def another(task: Task, task_id: str, attempt_id: str) -> Task:
 
 def connect(task: Task) -> None:
     """Connect the process for the task's first file; errors are those of `Task.open`."""
-    task._store  # noqa: B018 - made when it is asked for
+    task._store  # noqa: B018 - it is made here
 
 
 def put_manifest(
