@@ -108,17 +108,7 @@ def _loader() -> Loader:
     """Reads AWS's description of each service once; it is half of the time that a client takes."""
     from botocore.loaders import create_loader  # noqa: PLC0415
 
-    loader: Any = create_loader(os.environ.get("AWS_DATA_PATH"))
-    # botocore looks at 440 directories, twice, to refuse a name that AWS does not have.
-    loader.list_available_services = lambda _kind: _AnyService()
-    return cast("Loader", loader)
-
-
-class _AnyService(tuple[str, ...]):
-    __slots__ = ()
-
-    def __contains__(self, _name: object) -> bool:
-        return True
+    return create_loader(os.environ.get("AWS_DATA_PATH"))
 
 
 def _moment(text: Any) -> datetime:

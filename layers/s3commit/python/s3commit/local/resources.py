@@ -49,14 +49,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The moto server as the loader sees it, and a directory for the functions' code.
-
-    ``stacks`` are those that CloudFormation shall describe: their templates, by name.
-    """
+    """The moto server as the loader sees it, and a directory for the functions' code."""
 
     client: Callable[[str], Any]
     directory: Path
-    stacks: dict[str, str] = field(default_factory=dict)
+    stacks: dict[str, str] = field(default_factory=dict)  # templates, for CloudFormation to show
 
 
 @dataclass(frozen=True, slots=True)

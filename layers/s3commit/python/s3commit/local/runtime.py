@@ -16,6 +16,7 @@ from typing import Any, Self, cast
 import boto3
 from botocore.config import Config
 from moto.awslambda.models import lambda_backends
+from moto.moto_server.werkzeug_app import create_backend_app
 from moto.sqs.models import sqs_backends
 
 from s3commit.aws import env
@@ -33,6 +34,7 @@ ACCESS_KEY = "local"
 SECRET_KEY = "local"
 KEPT_CALLS = 2_000  # of each function; their logs are kept in memory
 _RUNNING = threading.Lock()
+_POOL: Any = {"max_pool_connections": 128}
 _PREFIX = "s3commit-local-"  # of a runtime's directory
 _ALIVE = "alive"  # a file in it, which the runtime has locked
 
@@ -61,8 +63,7 @@ class LocalRuntime:
         check(self._assembly)
         if bucket:
             rename_data_bucket(self._assembly, bucket)
-        more: Any = {"middleware": middleware, "before": self._describe_stacks}
-        self._serve = partial(Endpoint, port, verbose=verbose, **more)
+        self._serve = partial(Endpoint, port, verbose=verbose, middleware=middleware)
         self._now = now
         self._session, self._connecting = functools.cache(boto3.session.Session), threading.Lock()
         self._pollers: list[Poller] = []
@@ -94,7 +95,7 @@ class LocalRuntime:
         (directory / "new").rename(directory / _ALIVE)
         served = self._serve()
         started.callback(served.close)
-        self.endpoint = served.url
+        self.endpoint, served.moto.create_app = served.url, self._application
         self.executor = Executor(directory, self.environment())
         started.callback(moto_patches.apply_patches(self).undo)
         # The workers end before the threads that wait for them: a long call must not delay the end.
@@ -143,9 +144,7 @@ class LocalRuntime:
                 endpoint_url=self.endpoint,
                 aws_access_key_id=ACCESS_KEY,
                 aws_secret_access_key=SECRET_KEY,
-                config=Config(
-                    retries={"total_max_attempts": 1}, max_pool_connections=128, **config
-                ),
+                config=Config(retries={"total_max_attempts": 1}, **_POOL, **config),
             )
 
     def ready_line(self) -> str:
@@ -190,13 +189,14 @@ class LocalRuntime:
             poller.stop()
             poller.join()
 
-    def _describe_stacks(self, service: str) -> None:
-        """Have CloudFormation describe them when it is first asked: to load it takes 0.9 s."""
+    def _application(self, service: Any) -> Any:
+        """Moto's; CloudFormation, which takes 0.9 s to load, gets the stacks when it is asked."""
         if service == "cloudformation":
             from moto.cloudformation.models import cloudformation_backends
 
             for name, template in self._context.stacks.items():
                 cloudformation_backends[ACCOUNT][REGION].create_stack(name, template, {})
+        return create_backend_app(service)
 
     def _each_poller(self, act: Callable[[Poller], None]) -> None:
         for poller in self._pollers:

@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from s3commit.local import LocalRuntimeError
 
@@ -63,16 +63,11 @@ class Endpoint(Serving):
     """Serves every AWS API at one URL, from construction until `close`, as `Serving`.
 
     ``verbose`` logs each request to stderr.
-    ``middleware`` sees each request first; ``before`` is called with each service that moto loads.
+    ``middleware`` sees each request first.
     """
 
     def __init__(
-        self,
-        port: int = 0,
-        *,
-        verbose: bool = False,
-        middleware: Middleware | None = None,
-        before: Callable[[str], None] = lambda _service: None,
+        self, port: int = 0, *, verbose: bool = False, middleware: Middleware | None = None
     ) -> None:
         from moto.moto_server.werkzeug_app import (
             DomainDispatcherApplication,
@@ -88,12 +83,7 @@ class Endpoint(Serving):
         # moto says at length how each task of a state machine failed; the function has logged it.
         for name, quiet in (("werkzeug", logging.ERROR), ("moto", logging.CRITICAL)):
             logging.getLogger(name).setLevel(logging.INFO if verbose else quiet)
-
-        def create(service: Any) -> Any:
-            before(service)
-            return create_backend_app(service)
-
-        application: Any = DomainDispatcherApplication(create)
+        self.moto = application = cast("Any", DomainDispatcherApplication(create_backend_app))
         # Otherwise moto lists its own directory for each request, while others wait.
         application.get_backend_for_host = functools.cache(application.get_backend_for_host)
         wrapped = middleware(application) if middleware else application
