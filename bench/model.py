@@ -86,15 +86,19 @@ class Deployment:
         And to put the pages of the plan, to read them and to list what lies at their names.
         """
         reads, pages = files / costs.FILES_PER_TASK, files / PAGE * 4 / 3
-        requests = reads + costs.pages(files) * self.way(files).pages
-        busy = requests * limits.REQUEST + pages * (limits.LISTED + limits.VERIFIED)
-        return max(busy, (requests + pages) / RANGES * self.latency)
+        own = costs.pages(files) * self.way(files).pages
+        busy = (reads + own) * limits.REQUEST + pages * (limits.LISTED + limits.VERIFIED)
+        return max(busy, self.side_by_side(reads) + self.side_by_side(own + pages))
+
+    def side_by_side(self, requests: float) -> float:
+        """Seconds of so many requests, of which `RANGES` are under way."""
+        return ceil(requests / RANGES) * self.latency
 
     def publish(self, files: int) -> float:
         """Seconds to read the pages again and to write the commit manifest."""
         reads = costs.pages(files)
         busy = reads * limits.REQUEST + files / 1_000 * limits.PUBLISHED
-        return max(busy, reads / RANGES * self.latency)
+        return max(busy, self.side_by_side(reads))
 
     @staticmethod
     def way(files: int) -> Way:

@@ -14,6 +14,7 @@ from s3commit.aws.clients import MAX_POOL_CONNECTIONS
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
+from s3commit.core.commit.note_arrivals import note_job
 from s3commit.core.formats.layout import JobDirectory, parse_directory
 from s3commit.core.ports.bundle import Ports
 from tests.fakes.execution import CompleteUnits, one_by_one, run_execution
@@ -116,6 +117,8 @@ class Committer:
         while not self._stop.wait(LOOK_SECONDS):
             if directory is None:
                 directory = next(iter(set(self._directories()) - self._earlier), None)
+                if directory is not None:  # as by the event of its _job.json
+                    note_job(self._pipeline, BUCKET, directory.job)
             elif store.head(BUCKET, directory.request) is not None:
                 return directory
         return None

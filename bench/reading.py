@@ -43,7 +43,7 @@ from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.limits import MAX_JOB_FILES
 from s3commit.core.ports.bundle import Ports
-from s3commit.core.ports.objects import ObjectFacts, OpenUpload, StoredObject
+from s3commit.core.ports.objects import ObjectFacts, ObjectStore, OpenUpload, StoredObject
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
 BUCKET: Final = "bench"
@@ -135,13 +135,16 @@ def task_of(task: int, files: int) -> PendingSet:
 
 def sealed(pipeline: Ports, tasks: Iterable[PendingSet]) -> Ticket:
     """A job that counts these tasks, after SealJob; their manifests are the caller's to put."""
-    store = pipeline.store
+    ticket = asked(pipeline.store, tasks)
+    return replace(seal_job(pipeline, ticket), known=UNKNOWN)
+
+
+def asked(store: ObjectStore, tasks: Iterable[PendingSet]) -> Ticket:
+    """The ticket of a job that counts these tasks, before SealJob."""
     store.put(BUCKET, DIRECTORY.job, JOB_JSON.encode(JobSpec(JOB, DIRECTORY.destination)))
     request = encode_request(CommitRequest(JOB, tuple(map(_attempt, tasks))))
     store.put(BUCKET, DIRECTORY.request, request)
-    del request
-    ticket = Ticket(JOB, BUCKET, DIRECTORY.prefix, execution="bench")
-    return replace(seal_job(pipeline, ticket), known=UNKNOWN)
+    return Ticket(JOB, BUCKET, DIRECTORY.prefix, execution="bench")
 
 
 def _attempt(pending: PendingSet) -> CountedAttempt:

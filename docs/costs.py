@@ -76,7 +76,7 @@ INGEST_SECONDS: Final = 0.3  # assumed, of one manifest
 UNIT_SECONDS: Final = 5.0  # of one unit, and of all steps of such a job: bench/model.py
 STEPS_SECONDS: Final = 163
 # Others: files, units, and seconds of a unit and of all steps, by the same model.
-SIZES: Final = ((3, 1, 0.33, 1.0), (100, 7, 0.48, 1.0), (1_000, 40, 0.78, 1.1))
+SIZES: Final = ((3, 1, 0.33, 1.4), (100, 7, 0.48, 1.4), (1_000, 40, 0.78, 1.4))
 STREAM_SECONDS: Final = 10  # a micro-batch
 JOBS_A_MONTH: Final = 30 * 1000
 

@@ -7,7 +7,7 @@ import pytest
 
 import s3commit
 from bench import __main__ as command
-from bench import cold, documents, ledger, reading, start, steps
+from bench import cold, documents, ledger, reading, sizes, start, steps
 from bench.figures import Figure, Sample
 from bench.fleet import Fleet
 from bench.pipeline import BUCKET, BenchWeed, Committer, environment, make_pipeline
@@ -92,6 +92,19 @@ def test_the_steps_of_a_job_are_measured_beside_their_baselines() -> None:
     ]
     assert all(figure.measured.least > 0 < figure.against.least for figure in figures)
     assert figures[2].ratio > 1  # it decodes what it reads
+
+
+def test_each_call_of_a_job_is_measured_by_its_size(tmp_path: Path) -> None:
+    taken = {tasks: sizes.measured(tasks) for tasks in (1, 2)}
+    heads, _, *rows = sizes.table(taken).splitlines()
+    assert heads == "| call | 100 files | 200 files |"
+    assert [row.split()[1] for row in rows] == [
+        *("SealJob", "VerifyManifests", "CheckConditions", "DecideCommit"),
+        *("BeginPublish", "PublishSuccess", "TidyUp"),
+    ]
+    assert all(cpu > 0 for found in taken.values() for cpu, _ in found.values())
+    sizes.plot(taken, tmp_path / "sizes.svg")
+    assert "files of the job" in (tmp_path / "sizes.svg").read_text()
 
 
 def test_the_largest_job_of_the_documents_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from s3commit.core.calls import routes
 from s3commit.core.calls.run_call import GOING_ON
 from s3commit.core.documents.ticket import Ticket, decode_ticket, encode_ticket, execution_input
+from s3commit.core.jobs import counted_manifests
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import AccessError, NotFoundError, TransientError
 from s3commit.core.model.outcome import Outcome
@@ -54,7 +55,8 @@ def test_i2_what_stops_a_call_before_the_decision_leads_to_the_state_of_that_ste
 ) -> None:
     world = World()
     world.ask(DIRECTORY, "t0", idempotency_key="k", conflict=conflict)
-    world.plan.run_after("advance", lambda: world.plan.fail(verb, error))
+    times = 2 if verb == "get" else 1  # SealJob has tried to read the manifests, too
+    world.plan.run_after("advance", lambda: world.plan.fail(verb, error, times=times))
     if verb == "list" and conflict is not Conflict.APPEND:
         state = "CheckConditions"  # an append looks for its keys beside its plan
     ticket, following = sealing(world)
@@ -92,6 +94,17 @@ def test_i6_i11_a_call_stops_where_the_job_has_to_wait(conflict: Conflict) -> No
     assert ticket.pause > 0
     assert world.record(DIRECTORY).waits is not None
     assert world.plan.count("decide") == 1
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 128])
+def test_a_call_reads_each_manifest_once(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of them while the ledger notes that the job is sealed."""
+    monkeypatch.setattr(counted_manifests, "MANIFESTS_AT_ONCE", at_once)
+    world, names = World(), ["t0", "t1", "t2", "t3", "t4"]
+    world.ask(DIRECTORY, *names)
+    assert sealing(world)[0].state is JobState.COMMITTING
+    read = [one.key for one in world.plan.calls if one.verb == "get" and "/_tasks/" in one.key]
+    assert sorted(read) == [DIRECTORY.manifest(name, "a0") for name in names]
 
 
 def test_a_call_that_has_taken_long_hands_over(world: World) -> None:

@@ -9,6 +9,7 @@ from s3commit.core.documents.request_json import AbortRequest, CommitRequest, re
 from s3commit.core.documents.ticket import Known, Ticket
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import one_line
+from s3commit.core.jobs.counted_manifests import first_manifests
 from s3commit.core.jobs.guards import refusing_unreadable
 from s3commit.core.jobs.healing import heal, record_from_s3, result_of
 from s3commit.core.jobs.lost_lists import GOES_BY_LISTS, keep_lists
@@ -20,6 +21,7 @@ from s3commit.core.model.errors import (
     NeedsOperatorError,
     S3CommitError,
 )
+from s3commit.core.model.limits import FEW_FILES
 from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
@@ -58,8 +60,7 @@ def seal_job(ports: Ports, ticket: Ticket) -> Ticket:
     if pause:
         return replace(ticket, pause=pause)
     ticket = replace(ticket, known=_known(documents))
-    # It may have been brought back by the healing since the first look.
-    record = found or record_of(ports, directory) or _opened(ports, directory, documents)
+    record = found or _opened(ports, directory, documents)
     outside = _outside(ports, directory)
     if outside and record.state not in _UNDECIDED:
         raise NeedsOperatorError(
@@ -123,7 +124,14 @@ def _seal(
         return ticket.after(advance(JobState.ABORTING, failure=judged))
     _, request = judged
     put_at = max(request.put_at, record.opened_at) if request.put_at else ""
-    return ticket.after(advance(JobState.SEALED, requested_at=put_at))
+    # The step that follows in this call reads these.
+    follows = request.files <= FEW_FILES
+    sealed, manifests = together(
+        ports.parallel,
+        partial(advance, JobState.SEALED, requested_at=put_at),
+        lambda: first_manifests(ports, ticket.directory, request.attempts) if follows else None,
+    )
+    return replace(ticket, known=replace(ticket.known, manifests=manifests)).after(sealed)
 
 
 def _aborted_before(ports: S3Ports, ticket: Ticket) -> Failure | None:
@@ -200,6 +208,8 @@ def _opened(
     ports: Ports, directory: JobDirectory, documents: _Documents | S3CommitError
 ) -> JobRecord:
     """The record of a job that was not known; the existing one, if another call opened it first.
+
+    The healing may have: then S3 has the decision record, and the ledger has the job.
 
     Raises `LostRaceError` for a job that was committed and forgotten since, whose ``_job.json`` was
     deleted: no client waits for it, and a record that says ABORTED, or an event, would be untrue.

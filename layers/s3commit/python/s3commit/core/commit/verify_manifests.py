@@ -172,7 +172,8 @@ def _verify(
     _refuse_more(total)
     checks = list(map(CheckedColumn, spec.conditions.checks))
     found = _Counted(256 if total <= FEW_FILES else SAMPLED, checks)
-    manifests = counted_manifests(ports, directory, request.attempts)
+    first = ticket.known.manifests
+    manifests = counted_manifests(ports, directory, request.attempts, first)
     files = found.files(directory, manifests, is_undo=bool(record.undoes))
     by_partition = record.conflict is not Conflict.APPEND and record.scope is Scope.PARTITION
     partitions, looked = "", dict[str, Any]()

@@ -44,13 +44,15 @@ class Known:
 
     The ledger lacks the plan of ``record`` while it ``is_unnoted``: the decision notes it. ``keys``
     are those of a small plan, page by page; ``taken`` is one that an object has, empty if none
-    has. ``is_healed``: the ledger was whole in this call.
+    has. ``manifests`` are the first that the request counts, not judged yet. ``is_healed``: the
+    ledger was whole in this call.
     """
 
     record: JobRecord | None = None
     is_unnoted: bool = False
     spec: JobSpec | None = None
     request: CommitRequest | None = None
+    manifests: list[bytes] | None = None
     keys: list[list[str]] | None = None
     taken: str | None = None
     is_healed: bool = False

@@ -1,6 +1,7 @@
 """The manifests that a request counts: read side by side, and judged."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from typing import Final
@@ -16,7 +17,12 @@ from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import TOO_LARGE, digest
 from s3commit.core.jobs.guards import refusing_unreadable
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFoundError
+from s3commit.core.model.errors import (
+    InvalidInputError,
+    JobRefusedError,
+    NotFoundError,
+    S3CommitError,
+)
 from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.parallel import in_order
 
@@ -25,9 +31,14 @@ FILES_AT_ONCE: Final = 4_096
 
 
 def counted_manifests(
-    ports: S3Ports, directory: JobDirectory, attempts: Iterable[CountedAttempt]
+    ports: S3Ports,
+    directory: JobDirectory,
+    attempts: Iterable[CountedAttempt],
+    first: list[bytes] | None = None,
 ) -> Iterator[PendingSet]:
     """The manifest of each counted attempt, in the order of their names.
+
+    ``first`` is what `first_manifests` has read.
 
     Many are read side by side: a hundred thousand of them one after the other take longer than a
     call has time for. A large one is read alone, when its turn has come. Memory: that of
@@ -35,15 +46,36 @@ def counted_manifests(
     ``MANIFEST_MISSING``, ``MANIFEST_CHANGED`` (other bytes than the task wrote),
     ``COUNTS_DIFFER``, or the decoder's code.
     """
-    small = partial(_read, ports, directory, max_bytes=SMALL_MANIFEST_BYTES)
+    for some in _groups(attempts):
+        with refusing_unreadable(ports, directory):
+            bodies, first = first or _small(ports, directory, some), None
+        for attempt, body in zip(some, bodies, strict=True):
+            yield _judged(directory, attempt, body or _large(ports, directory, attempt))
+
+
+def first_manifests(
+    ports: S3Ports, directory: JobDirectory, attempts: Iterable[CountedAttempt]
+) -> list[bytes] | None:
+    """The first manifests that `counted_manifests` reads; None if one of them can't be read."""
+    with suppress(S3CommitError):
+        return _small(ports, directory, next(_groups(attempts), []))
+    return None
+
+
+def _groups(attempts: Iterable[CountedAttempt]) -> Iterator[list[CountedAttempt]]:
     in_turn = sorted(attempts, key=attrgetter("manifest"))
-    for some in grouped(in_turn, MANIFESTS_AT_ONCE, attrgetter("files"), FILES_AT_ONCE):
-        for attempt, body in zip(some, in_order(ports.parallel, small, some), strict=True):
-            yield _judged(
-                directory,
-                attempt,
-                body or _read(ports, directory, attempt, max_bytes=MAX_MANIFEST_BYTES),
-            )
+    return grouped(in_turn, MANIFESTS_AT_ONCE, attrgetter("files"), FILES_AT_ONCE)
+
+
+def _small(ports: S3Ports, directory: JobDirectory, some: list[CountedAttempt]) -> list[bytes]:
+    """Their bytes, in their order; none of one that is not small."""
+    read = partial(_read, ports, directory, max_bytes=SMALL_MANIFEST_BYTES)
+    return in_order(ports.parallel, read, some)
+
+
+def _large(ports: S3Ports, directory: JobDirectory, attempt: CountedAttempt) -> bytes:
+    with refusing_unreadable(ports, directory):
+        return _read(ports, directory, attempt, max_bytes=MAX_MANIFEST_BYTES)
 
 
 def _read(
@@ -52,9 +84,8 @@ def _read(
     """The manifest's bytes; none if it is not small, and only a small one was requested."""
     name = attempt.manifest
     try:
-        with refusing_unreadable(ports, directory):
-            key = directory.prefix + name
-            return ports.store.get(directory.bucket, key, max_bytes=max_bytes).body
+        key = directory.prefix + name
+        return ports.store.get(directory.bucket, key, max_bytes=max_bytes).body
     except NotFoundError:
         raise JobRefusedError(f"manifest {name} does not exist", code="MANIFEST_MISSING") from None
     except InvalidInputError as error:

@@ -26,7 +26,7 @@ import org.apache.spark.util.ThreadUtils;
  * table, {@code tests/golden/places.json}.
  */
 final class Place {
-  private static final int LOOKS = 3; // at once
+  private static final int LOOKS = 4; // at once
   private static final int PARTITIONS = 5; // at each level: in all of them may be markers alone
   private static final String MARKER = "_$folder$"; // of a directory, by EMRFS and s3n
   private static final int LOOKED_AT = 5_000; // names: five pages of a listing
@@ -81,18 +81,21 @@ final class Place {
     try {
       Future<?> pipeline = threads.submit(() -> checkPipeline(fs, table));
       Future<Boolean> isObject = threads.submit(() -> isObject(fs, table));
+      // Where nothing lies, S3A takes three requests in a row to list that.
+      Future<Boolean> isEmpty = threads.submit(() -> !isDirectory(fs, table));
       Future<List<FileStatus>> names = threads.submit(() -> namesIn(fs, table));
       FutureIO.awaitFuture(pipeline);
       if (FutureIO.awaitFuture(isObject)) {
         throw object(table);
       }
-      Place place = new Place(fs, table, FutureIO.awaitFuture(names));
+      boolean isNew = FutureIO.awaitFuture(isEmpty);
+      Place place = new Place(fs, table, isNew ? List.of() : FutureIO.awaitFuture(names));
       place.check(insert, target);
       // An overwrite may be there to replace that very file.
       boolean appends = insert.replaces() == Job.Replaces.NOTHING;
       return appends && target.options().checkSchema() ? newest(fs, place.names) : null;
     } finally {
-      threads.shutdownNow();
+      threads.shutdown();
     }
   }
 
@@ -116,10 +119,21 @@ final class Place {
   }
 
   /** Whether an object has the directory's own name: Spark would read the directory, others it. */
+  @SuppressWarnings("deprecation") // S3A sends a HEAD for it, for a status also a listing
   private static boolean isObject(FileSystem fs, Path directory) throws IOException {
     try {
-      return fs.getFileStatus(directory).isFile();
-    } catch (FileNotFoundException | AccessDeniedException none) {
+      return fs.isFile(directory);
+    } catch (AccessDeniedException none) {
+      return false;
+    }
+  }
+
+  /** Whether anything lies below; of which S3A asks a listing alone. */
+  @SuppressWarnings("deprecation")
+  private static boolean isDirectory(FileSystem fs, Path path) throws IOException {
+    try {
+      return fs.isDirectory(path);
+    } catch (AccessDeniedException none) {
       return false;
     }
   }

@@ -1,19 +1,26 @@
 package io.s3commit.spark;
 
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.File;
 import java.io.IOException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -64,6 +71,35 @@ class PlaceTest {
           answer.asText(), "Nothing was written", () -> Place.check(fs, insert, target));
     } else {
       Place.check(fs, insert, target);
+    }
+  }
+
+  @Test
+  void aNewTableIsNotListedToTheEnd() throws Exception {
+    CountDownLatch over = new CountDownLatch(1);
+    FileSystem fs =
+        new Statements.Disk() {
+          @Override
+          public RemoteIterator<FileStatus> listStatusIterator(Path path) throws IOException {
+            try {
+              over.await();
+            } catch (InterruptedException failed) {
+              Thread.currentThread().interrupt();
+            }
+            return super.listStatusIterator(path);
+          }
+        };
+    Path table = new Path("s3a://lake/new/t");
+    fs.initialize(table.toUri(), new Configuration());
+    WriteCommand insert =
+        new WriteCommand(table, Job.Replaces.NOTHING, List.of(), "", Map.of(), false, null);
+    Target target = Target.of(insert, List.of(), Map.of());
+    try {
+      assertNull(
+          assertTimeoutPreemptively(
+              Duration.ofSeconds(30), () -> Place.check(fs, insert, target)));
+    } finally {
+      over.countDown();
     }
   }
 }
