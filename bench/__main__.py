@@ -21,7 +21,10 @@ from bench.machine import describe, load, summary
 if TYPE_CHECKING:
     from bench.spark import Bench
 
-BY_DEFAULT: Final = ("write", "partitions", "memory", "latency", "cold", "documents", "ledger")
+BY_DEFAULT: Final = (
+    *("write", "partitions", "memory", "latency"),
+    *("cold", "start", "documents", "ledger"),
+)
 COMMITTERS: Final = "committers"  # alone, and not by default: it needs JDK 17, Maven and Go
 ALONE: Final = ("read", COMMITTERS)  # Spark's JVM has the jars that it was started with
 NAMES: Final = (*BY_DEFAULT, "commit", *ALONE)
@@ -32,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = _parse(arguments)
     if chosen.only == [COMMITTERS]:
         return _committers(chosen)
-    from bench import cold, commit, documents, latency, ledger, writing
+    from bench import cold, commit, documents, latency, ledger, start, writing
 
     # A pipe has no width, and Rich would take 80.
     console = Console() if sys.stdout.isatty() else Console(width=120)
@@ -49,6 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
             "memory": lambda: writing.memory(bench(), settings),
             "latency": lambda: latency.latency(_say),
             "cold": lambda: cold.cold(_say),
+            "start": lambda: start.start(_say),
             "documents": lambda: documents.documents(_say),
             "ledger": lambda: ledger.ledger(_say),
             "read": lambda: writing.read_back(bench(), settings),

@@ -7,7 +7,7 @@ import pytest
 
 import s3commit
 from bench import __main__ as command
-from bench import cold, documents, ledger, reading, sizes, steps
+from bench import cold, documents, ledger, reading, sizes, start, steps
 from bench.figures import Figure, Sample
 from bench.fleet import Fleet
 from bench.pipeline import BUCKET, BenchWeed, Committer, environment, make_pipeline
@@ -51,6 +51,14 @@ def test_functions_start_cold_with_nothing_but_the_layers(tmp_path: Path) -> Non
     assert 0 < function.init < 60
     with pytest.raises(RuntimeError, match="rich ended"):
         cold.Function.start("rich", "import rich", tmp_path)
+
+
+def test_a_new_worker_of_sparks_loads_for_its_first_task_what_that_needs() -> None:
+    with cold.on_moto():
+        cpu, modules = start.first_task()
+    assert 0 < cpu < 60
+    assert {"pandas", "boto3", "s3commit.writer.job"}.isdisjoint(modules)
+    assert "s3commit.aws.s3" in modules
 
 
 @pytest.mark.long

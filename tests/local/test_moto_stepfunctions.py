@@ -186,3 +186,43 @@ def test_a_transaction_repeated_with_its_token_is_one(local: Local, key: str) ->
     assert found["v"] == {"S": "2"}
     with pytest.raises(ClientError, match=r"\(TransactionCanceledException\)"):
         transact(local, key, "t2" + key[2:30])
+
+
+def test_a_cancelled_transaction_changes_nothing_and_copies_what_it_writes(
+    local: Local, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from moto.dynamodb.models.dynamo_type import Item
+
+    table, others = local.runtime.table, [item(f"{key}-{number}") for number in range(30)]
+    for other in [item(key), *others]:
+        local.dynamodb.put_item(
+            TableName=table, Item=other | {"v": {"M": {"deep": {"L": [{"S": "old"}]}}}}
+        )
+    before = local.dynamodb.scan(TableName=table)["Items"]
+    copies, original = [], Item.__deepcopy__
+
+    def copied(self: Item, memo: Any) -> Any:
+        copies.append(self)
+        return original(self, memo)
+
+    monkeypatch.setattr(Item, "__deepcopy__", copied)
+    update = {
+        "UpdateExpression": "SET v.deep[0] = :new, w = :new",
+        "ExpressionAttributeValues": {":new": {"S": "new"}},
+    }
+    failing = {"ConditionExpression": "attribute_not_exists(pk)"}
+    changes: list[Any] = [
+        {"Update": {"TableName": table, "Key": item(key), **update}},
+        {"Put": {"TableName": table, "Item": others[0]}},
+        {"Put": {"TableName": table, "Item": item(f"{key}-new")}},
+        {"Delete": {"TableName": table, "Key": others[1]}},
+    ]
+    last = {"ConditionCheck": {"TableName": table, "Key": others[2], **failing}}
+    with pytest.raises(ClientError, match=r"\(TransactionCanceledException\)"):
+        local.dynamodb.transact_write_items(TransactItems=[*changes, last])
+    assert len(copies) <= 30  # of each item about two for each of five writes
+    assert local.dynamodb.scan(TableName=table)["Items"] == before
+    local.dynamodb.transact_write_items(TransactItems=changes)
+    found = local.dynamodb.get_item(TableName=table, Key=item(key))["Item"]
+    assert (found["v"], found["w"]) == ({"M": {"deep": {"L": [{"S": "new"}]}}}, {"S": "new"})
+    assert "Item" not in local.dynamodb.get_item(TableName=table, Key=others[1])

@@ -77,7 +77,7 @@ class DataFile:
         """Encode all rows that wait, as one row group."""
         batches, self._batches, self.waiting = self._batches, [], 0
         if batches:
-            rows = pa.Table.from_batches(batches).cast(self._layout.schema)
+            rows = _as(self._layout.schema, pa.Table.from_batches(batches))
             self._open_writer(rows).write_table(rows, row_group_size=rows.num_rows)
 
     def close(self) -> parquet.FileMetaData:
@@ -101,6 +101,14 @@ class DataFile:
     def discard(self) -> None:
         """Write nothing more to the output, which the task aborts; from any thread."""
         self._sink.cut()
+
+
+def _as(schema: pa.Schema, rows: pa.Table) -> pa.Table:
+    """The rows with that schema; a cast of what has its types would load `pyarrow.compute`."""
+    pairs = zip(schema, rows.columns, strict=True)
+    if all(to.type == of.type and (to.nullable or not of.null_count) for to, of in pairs):
+        return pa.Table.from_arrays(rows.columns, schema=schema)
+    return rows.cast(schema)
 
 
 class TaskFiles:

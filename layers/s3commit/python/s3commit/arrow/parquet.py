@@ -108,8 +108,10 @@ def _unlike(values: pa.ChunkedArray, many: int) -> bool:
     if not (types.is_primitive(kind) or types.is_string(kind) or types.is_large_string(kind)):
         return False  # few gain much, and Arrow does not count all of them
     valid: int = len(values) - values.null_count
+    if valid < many:
+        return False
     distinct = len(values.unique()) - bool(values.null_count)  # count_distinct takes twice as long
-    return valid >= many and distinct >= _UNLIKE * valid
+    return distinct >= _UNLIKE * valid
 
 
 def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:

@@ -130,7 +130,7 @@ def run_foreground(
     signals = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     out = sys.stdout
-    sys.stderr.write("s3commit: starting the pipeline on this machine, about 10 s ...\n")
+    sys.stderr.write("s3commit: starting the pipeline on this machine, about 5 s ...\n")
     with (
         redirect_stdout(sys.stderr),  # for libraries that print
         LocalRuntime(assembly, port=port, bucket=bucket, verbose=verbose) as runtime,

@@ -53,6 +53,7 @@ class Context:
 
     client: Callable[[str], Any]
     directory: Path
+    stacks: dict[str, str] = field(default_factory=dict)  # templates, for CloudFormation to show
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import boto3
 from botocore.config import Config
 from moto.awslambda.models import lambda_backends
+from moto.moto_server.werkzeug_app import create_backend_app
 from moto.sqs.models import sqs_backends
 
 from s3commit.aws import env
@@ -33,6 +34,7 @@ ACCESS_KEY = "local"
 SECRET_KEY = "local"
 KEPT_CALLS = 2_000  # of each function; their logs are kept in memory
 _RUNNING = threading.Lock()
+_POOL: Any = {"max_pool_connections": 128}
 _PREFIX = "s3commit-local-"  # of a runtime's directory
 _ALIVE = "alive"  # a file in it, which the runtime has locked
 
@@ -63,6 +65,7 @@ class LocalRuntime:
             rename_data_bucket(self._assembly, bucket)
         self._serve = partial(Endpoint, port, verbose=verbose, middleware=middleware)
         self._now = now
+        self._session, self._connecting = functools.cache(boto3.session.Session), threading.Lock()
         self._pollers: list[Poller] = []
         self.metrics = Metrics(now)
         self.outputs: dict[str, str] = {}
@@ -92,7 +95,7 @@ class LocalRuntime:
         (directory / "new").rename(directory / _ALIVE)
         served = self._serve()
         started.callback(served.close)
-        self.endpoint = served.url
+        self.endpoint, served.moto.create_app = served.url, self._application
         self.executor = Executor(directory, self.environment())
         started.callback(moto_patches.apply_patches(self).undo)
         # The workers end before the threads that wait for them: a long call must not delay the end.
@@ -100,7 +103,8 @@ class LocalRuntime:
         started.callback(self.executor.close)
         started.callback(_stop_executions)
         started.callback(self._each_poller, Poller.stop)
-        self.outputs = load(self._assembly, Context(functools.cache(self.client), directory))
+        self._context = Context(functools.cache(self.client), directory)
+        self.outputs = load(self._assembly, self._context)
         named = (env.BUCKET_OUTPUT, env.TABLE_OUTPUT, env.STATE_MACHINE_OUTPUT)
         said = (self.outputs.get(name, "") for name in named)
         self.bucket, self.table, self.state_machine_arn = said
@@ -133,15 +137,15 @@ class LocalRuntime:
 
         ``config`` are settings of botocore's besides.
         """
-        session: Any = boto3.session.Session()
-        return session.client(
-            service,
-            region_name=REGION,
-            endpoint_url=self.endpoint,
-            aws_access_key_id=ACCESS_KEY,
-            aws_secret_access_key=SECRET_KEY,
-            config=Config(retries={"total_max_attempts": 1}, max_pool_connections=128, **config),
-        )
+        with self._connecting:  # a session is not thread-safe, and one of each client's own is slow
+            return self._session().client(
+                cast("Any", service),
+                region_name=REGION,
+                endpoint_url=self.endpoint,
+                aws_access_key_id=ACCESS_KEY,
+                aws_secret_access_key=SECRET_KEY,
+                config=Config(retries={"total_max_attempts": 1}, **_POOL, **config),
+            )
 
     def ready_line(self) -> str:
         """The one line of JSON that says where everything is."""
@@ -184,6 +188,15 @@ class LocalRuntime:
             self._pollers.remove(poller)
             poller.stop()
             poller.join()
+
+    def _application(self, service: Any) -> Any:
+        """Moto's; CloudFormation, which takes 0.9 s to load, gets the stacks when it is asked."""
+        if service == "cloudformation":
+            from moto.cloudformation.models import cloudformation_backends
+
+            for name, template in self._context.stacks.items():
+                cloudformation_backends[ACCOUNT][REGION].create_stack(name, template, {})
+        return create_backend_app(service)
 
     def _each_poller(self, act: Callable[[Poller], None]) -> None:
         for poller in self._pollers:

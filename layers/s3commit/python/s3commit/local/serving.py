@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from s3commit.local import LocalRuntimeError
 
@@ -83,7 +83,7 @@ class Endpoint(Serving):
         # moto says at length how each task of a state machine failed; the function has logged it.
         for name, quiet in (("werkzeug", logging.ERROR), ("moto", logging.CRITICAL)):
             logging.getLogger(name).setLevel(logging.INFO if verbose else quiet)
-        application: Any = DomainDispatcherApplication(create_backend_app)
+        self.moto = application = cast("Any", DomainDispatcherApplication(create_backend_app))
         # Otherwise moto lists its own directory for each request, while others wait.
         application.get_backend_for_host = functools.cache(application.get_backend_for_host)
         wrapped = middleware(application) if middleware else application

@@ -266,7 +266,8 @@ def _write(
             with shown(tally):
                 for_tasks = replace(options, access=OWN)
                 try:
-                    messages = run(df, SparkJob(job, for_tasks, schema, tally, keeps_schema))
+                    pattern = job.task("0")
+                    messages = run(df, SparkJob(pattern, for_tasks, schema, tally, keeps_schema))
                 except AccessError as error:
                     if options.access.session:
                         error.add_note("boto3_session is the driver's: a task has the executor's")

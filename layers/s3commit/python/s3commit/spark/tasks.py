@@ -11,8 +11,11 @@ import functools
 import gc
 import pickle
 import re
+import struct
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -26,9 +29,9 @@ from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import S3CommitError
 from s3commit.spark.batches import collect
 from s3commit.spark.schema import WriteSchema, without_null_inside
-from s3commit.writer.job import Job
 from s3commit.writer.options import Options
 from s3commit.writer.system import say
+from s3commit.writer.task import Task, another, connect
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
@@ -46,9 +49,12 @@ TaskMessage = tuple[CountedAttempt | None, int]
 
 @dataclass(frozen=True, slots=True)
 class SparkJob:
-    """A job with the schema of its rows and the user's options. It is pickled for the tasks."""
+    """A job with the schema of its rows and the user's options. It is pickled for the tasks.
 
-    job: Job
+    ``pattern`` is any task of the job without files: an executor's process need not load a `Job`.
+    """
+
+    pattern: Task
     options: Options
     schema: WriteSchema
     tally: Accumulator[Tally] | None = None
@@ -61,7 +67,7 @@ class SparkJob:
         attempt's uploads and reaches Spark, which tries the task again.
         """
         # Spark counts attempts per application; a second run of the job counts again.
-        task = self.job.task(f"{partition:05d}", f"{attempt}-{uuid.uuid4()}")
+        task = another(self.pattern, f"{partition:05d}", f"{attempt}-{uuid.uuid4()}")
         try:
             found = _data(batches, self.schema)
             of_files, keeps = self.schema.of_files, self.keeps_schema
@@ -141,24 +147,41 @@ def _task(job: SparkJob) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
         context = TaskContext.get()
         assert context is not None  # noqa: S101 - every task has one
         try:
-            message = job.write(batches, context.partitionId(), context.taskAttemptId())
+            yield answer(job, batches, context.partitionId(), context.taskAttemptId())
         except S3CommitError as error:
             raise for_the_driver(error) from None
-        yield pa.record_batch({_MESSAGE: [pickle.dumps(message)]})
-        _freeze()
 
     return task
 
 
-@functools.cache
-def _freeze() -> None:
-    """Keep what this process has loaded out of later collections of garbage.
+def answer(
+    job: SparkJob, batches: Iterator[pa.RecordBatch], partition: int, attempt: int
+) -> pa.RecordBatch:
+    """Write a partition's rows in an executor's process; the message, as one row."""
+    # To connect takes a new process 0.2 s, in which Spark makes the first rows.
+    threading.Thread(target=_connect, args=(job.pattern,), daemon=True).start()
+    return _one_row(pickle.dumps(job.write(batches, partition, attempt)))
+
+
+def _connect(task: Task) -> None:
+    """Connect the process, and keep what it has loaded out of later collections of garbage.
 
     Spark's daemon collects after each task (pyspark/daemon.py). With botocore's models that takes
     longer than to write a small file.
     """
-    gc.collect()
-    gc.freeze()
+    with suppress(S3CommitError):  # the first file tries again
+        connect(task)
+        _freeze()
+
+
+_freeze: Final = functools.cache(gc.freeze)
+
+
+def _one_row(message: bytes) -> pa.RecordBatch:
+    """From a list of Python's pyarrow would import pandas, which takes 0.25 s."""
+    ends = pa.py_buffer(struct.pack("=ii", 0, len(message)))
+    column = pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(message)])
+    return pa.RecordBatch.from_arrays([column], [_MESSAGE])
 
 
 def _data(

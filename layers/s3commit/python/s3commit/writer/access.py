@@ -7,6 +7,7 @@ call that has it, and no other call finds it.
 from __future__ import annotations
 
 import os
+import threading
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,7 +34,10 @@ def _store(client: S3Client, encryption: Encryption | None) -> S3ObjectStore:
 
 # One for all tasks: it notes how requests are sent, and has connections.
 _shared_store: Final = cache(_store)
-for _cached in (shared_client, _shared_store):  # a forked process must not share connections
+# Threads that need a store at the same time shall make one client, and not one each.
+_connecting: Final = cache(threading.RLock)
+# A forked process must not share connections, nor wait for a thread that it does not have.
+for _cached in (shared_client, _shared_store, _connecting):
     os.register_at_fork(after_in_child=_cached.cache_clear)
 
 
@@ -67,7 +71,8 @@ class Access:
 
     def store(self, encryption: Encryption | None) -> S3ObjectStore:
         """The store of that client, for objects that are encrypted as given."""
-        return self._store(self.client(), encryption)
+        with _connecting():
+            return self._store(self.client(), encryption)
 
     def elsewhere(self, session: Boto3Session | None = None) -> Access:
         """The same region and store for another process, which has its own credentials.

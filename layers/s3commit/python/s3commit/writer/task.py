@@ -237,15 +237,18 @@ class Task:
                 f"task {self.task_id} has opened a file and cannot be pickled: send it before it"
                 " opens one, or send its job and create the task there"
             )
-        again = partial(
+        return self._like(self._access.elsewhere()), (self.task_id, self.attempt_id, None)
+
+    def _like(self, access: Access) -> partial[Task]:
+        return partial(
             Task,
+            self.directory,
             settings=self._transfer.settings,
             encryption=self._encryption,
             task_count=self._task_count,
             check_names=self._check_names,
-            access=self._access.elsewhere(),
+            access=access,
         )
-        return again, (self.directory, self.task_id, self.attempt_id, None)
 
     @property
     def _store(self) -> WriterStore:
@@ -278,6 +281,16 @@ class Task:
             raise S3CommitError(
                 f"task {self.task_id}, attempt {self.attempt_id}, has ended", code="TASK_ENDED"
             )
+
+
+def another(task: Task, task_id: str, attempt_id: str) -> Task:
+    """Another task of the same job, or another try, with the same connection."""
+    return task._like(task._access)(task_id, attempt_id, task._given_store)
+
+
+def connect(task: Task) -> None:
+    """Connect the process for the task's first file; errors are those of `Task.open`."""
+    task._store  # noqa: B018 - it is made here
 
 
 def put_manifest(

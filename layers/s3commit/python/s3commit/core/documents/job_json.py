@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 from s3commit.core.formats.codec import VERSION, Codec, Form, RefusedError, each, read_text
 from s3commit.core.formats.layout import JOB_ID, JobDirectory, parse_destination
@@ -15,8 +15,10 @@ from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFo
 from s3commit.core.model.fields import SPARSE, Several, Text
 from s3commit.core.model.outcome import MAX_TEXT
 from s3commit.core.model.record import JobRecord
-from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ObjectReader, listed_at
+
+if TYPE_CHECKING:  # a writer's process needs none of its kind
+    from s3commit.core.ports.bundle import S3Ports
 
 MAX_JOB_BYTES = 256 * 1024
 JOB_CHANGED = "JOB_CHANGED"
@@ -200,7 +202,7 @@ def decode_job(body: bytes, directory: JobDirectory) -> JobSpec:
     return replace(spec, sha256=digest(body))
 
 
-def read_spec(ports: S3Ports, directory: JobDirectory) -> JobSpec:
+def read_spec(ports: "S3Ports", directory: JobDirectory) -> JobSpec:
     """The job's ``_job.json``.
 
     Raises `InvalidInputError` if it is not acceptable, with ``JOB_CHANGED`` if there is none: a

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from s3commit.core.formats.codec import VERSION, Codec
 from s3commit.core.formats.layout import META_REQUESTED, JobDirectory
@@ -14,8 +14,10 @@ from s3commit.core.model.errors import InvalidInputError, JobRefusedError, NotFo
 from s3commit.core.model.fields import SPARSE, Name, Several, Sha256, Text
 from s3commit.core.model.moments import read_moment
 from s3commit.core.model.outcome import MAX_TEXT
-from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ObjectFacts
+
+if TYPE_CHECKING:  # as in job_json
+    from s3commit.core.ports.bundle import S3Ports
 
 MAX_REQUEST_BYTES = 64 * 1024 * 1024
 MAX_REQUEST_VALUES = 1_800_000
@@ -142,7 +144,7 @@ def refuse_two_attempts(attempts: Iterable[CountedAttempt]) -> None:
         seen.add(one.task_id)
 
 
-def read_request(ports: S3Ports, directory: JobDirectory) -> CommitRequest | AbortRequest:
+def read_request(ports: "S3Ports", directory: JobDirectory) -> CommitRequest | AbortRequest:
     """The job's ``_request.json``.
 
     Raises `InvalidInputError`, and `JobRefusedError` (``REQUEST_MISSING``) if it was deleted: the

@@ -1,10 +1,13 @@
 """DynamoDB: conditional writes that are atomic, idempotent transactions, ids of tables."""
 
+import copy
 import threading
 import uuid
 from typing import Any
+from unittest import mock
 
 from moto.core.serialize import BaseJSONSerializer
+from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.models.table import Table
 from moto.dynamodb.responses import DynamoHandler
@@ -71,6 +74,30 @@ def dynamodb_fast(patcher: Patcher) -> None:
 
     patcher.wrap(Table, "all_items", all_items)
     patcher.wrap(BaseJSONSerializer, "_serialize_type_structure", write)
+
+
+@patch
+def dynamodb_transaction_cost(patcher: Patcher) -> None:
+    """A transaction costs what it writes.
+
+    AWS: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html.
+    moto: copies the table for each write, to put it back. Here only the partitions are copied.
+    """
+
+    def transact_write_items(original: Any, self: Any, changes: list[dict[str, Any]]) -> Any:
+        def copied(table: Any, memo: Any) -> Any:
+            kept = copy.copy(table)
+            kept.items = copy.copy(table.items)
+            for change in (one for written in changes for one in written.values()):
+                written = (change.get("Key") or change["Item"]).get(table.hash_key_attr)
+                if written and (key := DynamoType(written)) in kept.items:
+                    kept.items[key] = copy.deepcopy(table.items[key], memo)
+            return kept
+
+        with mock.patch.object(Table, "__deepcopy__", copied, create=True):
+            return original(self, changes)
+
+    patcher.wrap(DynamoDBBackend, "transact_write_items", transact_write_items)
 
 
 @patch

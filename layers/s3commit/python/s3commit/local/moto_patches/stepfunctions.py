@@ -3,8 +3,9 @@
 import sys
 import threading
 import time
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from typing import Any, cast
 
 from botocore.exceptions import ClientError
@@ -25,6 +26,11 @@ def machines_execute(patcher: Patcher) -> None:
     moto: has an interpreter, switched off, which calls a fixed port and makes a client for each
     call; here its clients are kept and call this server.
     """
+    batch = "moto.batch"
+    if batch not in sys.modules:  # one name of it is needed, and it loads EC2: 0.6 s
+        sys.modules[batch] = module_from_spec(cast("Any", find_spec(batch)))
+        import_module(f"{batch}.utils")
+        del sys.modules[batch]
     from moto.stepfunctions import responses
     from moto.stepfunctions.parser import models  # noqa: F401 - loads what is patched below
     from moto.stepfunctions.parser.asl.utils import boto_client
@@ -57,6 +63,26 @@ def executions_start_once(patcher: Patcher) -> None:
     from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
     patcher.wrap(StepFunctionsParserBackend, "start_execution", one_at_a_time(threading.Lock()))
+
+
+@patch
+def machines_are_parsed_once(patcher: Patcher) -> None:
+    """An execution of a known definition starts without a pause.
+
+    AWS: https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html (StartExecution).
+    moto: parses it, and each path in it, again. The grammar's tree is kept here; what moto makes of
+    it, and runs, is each execution's own.
+    """
+    parsing: Any = import_module(f"{_PARSER}.asl.parse.asl_parser")
+    paths: Any = import_module(f"{_PARSER}.asl.utils.json_path")
+    tree_of = cache(lambda original, definition: original(definition)[1])
+
+    def parse(original: Any, definition: str) -> tuple[Any, Any]:
+        tree = tree_of(original, definition)
+        return parsing.Preprocessor().visit(tree), tree
+
+    patcher.wrap(parsing.AmazonStateLanguageParser, "parse", parse)
+    patcher.replace(paths, "parse", lru_cache(1_000)(paths.parse))
 
 
 @patch
