@@ -37,7 +37,7 @@ from tests.fakes.execution import COMPLETING, call
 from tests.fakes.memory import MemoryLedger, MemoryObjectStore
 
 TASKS: Final = (10, 100, 1_000, 10_000)
-PLOT: Final = Path(__file__).with_name("results") / "sizes.svg"
+PLOT: Final = Path(__file__).parents[1] / "docs" / "pictures" / "sizes.svg"
 _LONG: Final = 4096  # bytes; a longer body goes to disk
 _ON_DISK: Final = b"on disk"
 
