@@ -36,7 +36,7 @@ def tried(before: Sequence, what: What, ends: Counter[str]) -> Sequence | None:
 
 
 AGAIN = "write it again"
-LEAVE = "--leave-removed"
+LEAVE = "leave_removed=True"
 
 
 def to_undo(error: JobRefusedError) -> list[int]:
