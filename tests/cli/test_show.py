@@ -156,7 +156,7 @@ def test_an_id_alone_or_a_part_of_one_says_what_to_name(desk: Desk, verb: str) -
     line = desk.fails(verb, JOB, "--table", "", exit_code=2)
     assert f"without a table, job {JOB} can only be found with --destination" in line
     desk.open_job()
-    assert "expected a UUID" in desk.fails(verb, JOB[:7], "--table", TABLE, exit_code=2)
+    assert "or its first 8 digits" in desk.fails(verb, JOB[:7], "--table", TABLE, exit_code=2)
 
 
 def test_an_id_elsewhere_is_not_mixed_up_and_at_two_places_asks_for_one(desk: Desk) -> None:

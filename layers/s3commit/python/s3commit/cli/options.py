@@ -9,7 +9,13 @@ import click
 from s3commit.aws import env
 from s3commit.aws.executions import check_machine
 from s3commit.cli.session import Session
-from s3commit.core.formats.layout import MAGIC_PREFIX, JobDirectory, check_job_id, parse_destination
+from s3commit.core.formats.layout import (
+    JOB_ID,
+    MAGIC_PREFIX,
+    JobDirectory,
+    check_job_id,
+    parse_destination,
+)
 from s3commit.core.model.errors import InvalidInputError
 
 T = TypeVar("T")
@@ -43,7 +49,13 @@ def parse_job(text: str) -> NamedJob:
     Of an id the first digits will do. Raises `InvalidInputError`.
     """
     if "://" not in text:
-        return text if _FIRST_DIGITS.fullmatch(text) else check_job_id(text)
+        if _FIRST_DIGITS.fullmatch(text) or JOB_ID.fullmatch(text):
+            return text
+        raise InvalidInputError(
+            f"{text[:80]!r} names no job: give its id, or its first 8 digits in `s3commit log`,"
+            " or the s3:// URI of its directory",
+            code="BAD_ID",
+        )
     place, magic, below = text.partition(f"/{MAGIC_PREFIX}")
     if not magic:
         raise InvalidInputError(
