@@ -23,6 +23,7 @@ from s3commit.core.model.limits import (
     COMPLETE_WORKERS,
     MAX_JOB_FILES,
     MAX_UNITS,
+    UNIT_FILES,
     UNITS_OF_A_JOB,
 )
 from stacks.functions import FUNCTIONS
@@ -81,6 +82,10 @@ def test_what_the_page_says_in_words_is_what_the_model_says() -> None:
     assert f"Of the {job:.1f} s of a job of 100 files {floor:.1f} s are AWS's floor" in WORDS
     assert f"{requests:.1f} s are {model.SMALL.requests} requests to S3" in WORDS
     assert f"finds all functions cold takes {limits.COLD:.1f} s longer" in WORDS
+    assert f"names at most {MAX_ATTEMPTS:,} tasks" in WORDS
+    assert f"256 KiB ({MAX_UNITS:,} units of {UNIT_FILES} files)" in WORDS
+    least = min(FUNCTIONS[name].memory for name in ("decide", "end"))
+    assert f"have {CALL_SECONDS // 60} minutes and {least:,} MB or more" in WORDS
     oldest = oldest_seconds("Ingest")
     tasks = oldest / costs.INGEST_SECONDS * DEPLOYED.shares.manifests
     assert f"{oldest // 60} minutes to note all manifests ({tasks:,.0f} tasks at" in WORDS
