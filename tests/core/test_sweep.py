@@ -1,6 +1,7 @@
 """The sweep: jobs that no execution works on, dry runs, failures, and what it may cost."""
 
 import uuid
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -138,6 +139,21 @@ def test_i12_a_destination_that_may_not_be_listed_stops_no_other_one(world: Swep
     assert (report.started, report.failed) == (1, 1)
     assert "destination s3://lake/a/: AccessDenied" in report.failures[0]
     assert world.all_keys(ours.tasks) == []
+
+
+def test_i2_a_driver_that_asks_while_the_sweep_gives_its_job_up_has_it_committed(
+    world: Swept,
+) -> None:
+    directory = job_directory()
+    world.open(directory)
+    attempt = world.attempt(directory, "t0")
+    world.announce(directory, attempt)
+    world.later(LIMITS.abandoned + HOUR)
+    asks = partial(world.request, directory, attempt)
+    world.plan.run_before("put", asks, where=lambda call: call.key == directory.request)
+    world.sweep()
+    world.run(directory)
+    assert world.ended(directory) == (Outcome.COMMITTED, "")
 
 
 def test_i12_a_document_that_may_not_be_read_stops_no_other_job(world: Swept) -> None:
