@@ -4,7 +4,7 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from itertools import pairwise
 from typing import Any, Final
 
@@ -29,7 +29,8 @@ and the bucket's encryption.
 {read}
 ## `undo`
 
-`undo_back_to` has these without `leave_removed`: it keeps the job, and undoes what came after it.
+`undo_back_to` has these without `leave_removed`: it keeps the job, and undoes what came after it. Both have `note`, `labels` and
+`commit_timeout` [of a write](#keywords-of-a-write).
 
 {undo}
 ## `CommitResult`
@@ -47,7 +48,7 @@ def page() -> str:
             for name in dict.fromkeys(name for one in WRITES for name in _keywords(one))
         ),
         read=_table(read),
-        undo=_table(s3commit.undo),
+        undo=_table(s3commit.undo, leave_out=("note", "labels", "commit_timeout")),
         result=_fields(s3commit.CommitResult),
     )
 
@@ -84,8 +85,9 @@ def _markdown(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _table(call: Callable[..., Any]) -> str:
-    rows = "".join(f"| `{name}` | {text} |\n" for name, text in _arguments(call))
+def _table(call: Callable[..., Any], leave_out: Container[str] = ()) -> str:
+    told = [one for one in _arguments(call) if one[0] not in leave_out]
+    rows = "".join(f"| `{name}` | {text} |\n" for name, text in told)
     return f"| argument | meaning |\n|---|---|\n{rows}"
 
 
