@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 import s3commit
-from s3commit.spark import batch_writer, read, write
+from s3commit.spark import batch_writer, write
 
 WRITES: Final = (write, batch_writer, s3commit.write_table, s3commit.open_job)
 PAGE: Final = """# Python reference
@@ -24,9 +24,8 @@ and the bucket's encryption.
 | keyword | meaning | not in |
 |---|---|---|
 {keywords}
-## `read`
+`help(s3commit.spark.read)` has the arguments of `read`.
 
-{read}
 ## `undo`
 
 `undo_back_to` has these without `leave_removed`: it keeps the job, and undoes what came after it. Both have `note`, `labels` and
@@ -47,7 +46,6 @@ def page() -> str:
             f"| `{name}` | {told[name]}{_default(name)} | {_lacking(name)} |\n"
             for name in dict.fromkeys(name for one in WRITES for name in _keywords(one))
         ),
-        read=_table(read),
         undo=_table(s3commit.undo, leave_out=("note", "labels", "commit_timeout")),
         result=_fields(s3commit.CommitResult),
     )
