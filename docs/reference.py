@@ -4,7 +4,7 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Final
 
@@ -24,14 +24,8 @@ and the bucket's encryption.
 | keyword | meaning | not in |
 |---|---|---|
 {keywords}
-`help(s3commit.spark.read)` has the arguments of `read`.
+`help(s3commit.spark.read)` and `help(s3commit.undo)` have the other arguments.
 
-## `undo`
-
-`undo_back_to` has these without `leave_removed`: it keeps the job, and undoes what came after it. Both have `note`, `labels` and
-`commit_timeout` [of a write](#keywords-of-a-write).
-
-{undo}
 ## `CommitResult`
 
 {result}"""
@@ -46,7 +40,7 @@ def page() -> str:
             f"| `{name}` | {told[name]}{_default(name)} | {_lacking(name)} |\n"
             for name in dict.fromkeys(name for one in WRITES for name in _keywords(one))
         ),
-        undo=_table(s3commit.undo, leave_out=("note", "labels", "commit_timeout")),
+
         result=_fields(s3commit.CommitResult),
     )
 
@@ -82,11 +76,6 @@ def _markdown(text: str) -> str:
     text = text.replace("``", "`").strip()
     return text[:1].upper() + text[1:]
 
-
-def _table(call: Callable[..., Any], leave_out: Container[str] = ()) -> str:
-    told = [one for one in _arguments(call) if one[0] not in leave_out]
-    rows = "".join(f"| `{name}` | {text} |\n" for name, text in told)
-    return f"| argument | meaning |\n|---|---|\n{rows}"
 
 
 def _fields(of: type) -> str:
