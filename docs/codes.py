@@ -13,9 +13,9 @@ Each error code, what is true, and what to do, as `s3commit show JOB` says (`pyt
 
 ## Codes of failed executions
 
-A failed execution has not ended its job, and what is visible stays so. Do what the last column
-says, then `s3commit commit JOB`. One that failed with a [result code](#result-codes) stopped after
-the decision: restore what its message names.
+The job has not ended. Do what the last column says, then `s3commit commit JOB`. An execution that
+failed with a [result code](#result-codes) stopped after the decision: restore what its message
+names.
 
 {stops}
 ## Result codes
