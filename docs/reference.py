@@ -14,7 +14,7 @@ from s3commit.spark import batch_writer, write
 WRITES: Final = (write, batch_writer, s3commit.write_table, s3commit.open_job)
 PAGE: Final = """# Python reference
 
-From the docstrings, which `help(s3commit.write_table)` shows too (`python docs/reference.py`).
+From the docstrings (`python docs/reference.py`).
 
 ## Keywords of a write
 
