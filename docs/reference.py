@@ -40,7 +40,6 @@ def page() -> str:
             f"| `{name}` | {told[name]}{_default(name)} | {_lacking(name)} |\n"
             for name in dict.fromkeys(name for one in WRITES for name in _keywords(one))
         ),
-
         result=_fields(s3commit.CommitResult),
     )
 
@@ -75,7 +74,6 @@ def _markdown(text: str) -> str:
     text = re.sub(r"\(docs/([\w/]+)\.md\)", r"([more](\1.md))", " ".join(text.split()))
     text = text.replace("``", "`").strip()
     return text[:1].upper() + text[1:]
-
 
 
 def _fields(of: type) -> str:
