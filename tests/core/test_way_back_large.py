@@ -20,7 +20,7 @@ from s3commit.core.undo.job import plan_undo
 from s3commit.core.undo.look_back import look_back
 from s3commit.writer.undo import carry_out
 from tests.core.enumerated import every_point
-from tests.core.way_back import PARTITION, REPLACE, Table
+from tests.core.way_back import OPTIONS, PARTITION, REPLACE, Table
 from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
@@ -111,7 +111,7 @@ def test_i2_i6_i11_the_same_command_goes_on_where_a_client_has_stopped(how: str)
         def undo(by: Ports) -> None:
             try:
                 planned = plan_undo(by, over, leave_removed=False)
-                carry_out(by, planned, table.environment, commit_timeout=60)
+                carry_out(by, planned, OPTIONS, table.environment)
                 done.append("committed")
             except (JobRefusedError, JobFailedError) as refused:
                 done.append(refused.code)
