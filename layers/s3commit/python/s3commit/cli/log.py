@@ -190,7 +190,7 @@ def _document(
         "kind": kind_of(said, header),
         "replaced": result.replaced
         if result
-        else header and header.replaced and header.replaced.files,
+        else header and header.replaced and header.replaced_files,
         "gone": max(0, header.files - left[job_id]) if header and left is not None else None,
         "undoes": job.undoes or None,
         "idempotencyKey": key,

@@ -55,8 +55,6 @@ def replaced_by(
     ports: S3Ports, directory: JobDirectory, header: CommitHeader, bound: Bound
 ) -> tuple[dict[str, ListedObject], JobRefusedError | None]:
     """The files that the job replaced, by key; or why they can't come back. Files alone do."""
-    if header.replaced is None or not header.replaced.files:
-        return {}, None
     root = len(directory.destination.prefix)
     found = bound.in_time(replaced_files(ports, directory, header.replaced))
     data = (one for one in found if is_data(one.key[root:]))
@@ -64,7 +62,7 @@ def replaced_by(
         files = {one.key: one for one in bound.held(islice(data, MAX_JOB_FILES + 1))}
     except NeedsOperatorError:
         return {}, JobRefusedError(
-            f"job {directory.job_id} replaced {header.replaced.files} files, and the list of them"
+            f"job {directory.job_id} replaced {header.replaced_files} files, and the list of them"
             " has expired: it is kept for the deployment's retentionDays",
             code="LIST_GONE",
         )

@@ -163,13 +163,9 @@ def undone_first(
     first = undos[-1] if undos else one
     if len(undos) % 2 or (undos and undos[0].header.leaves_removed):
         return None  # it is undone, or would be, and what it had removed is left out
-    if own.undoes and (one.undoes or _files_replaced(first)):
+    if own.undoes and (one.undoes or first.header.replaced_files):
         return None  # the undo of an overwrite refuses that of an undo as well
-    return first.directory if first.header.files or _files_replaced(first) else None
-
-
-def _files_replaced(commit: Commit) -> int:
-    return commit.header.replaced.files if commit.header.replaced else 0
+    return first.directory if first.header.files or first.header.replaced_files else None
 
 
 def places_of(file: CommittedFile) -> Iterator[Place]:

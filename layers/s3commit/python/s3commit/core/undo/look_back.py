@@ -224,7 +224,7 @@ def _leaves_doubt(ports: S3Ports, own: Commit, undo: Commit) -> bool:
             appended.append(read_commit_header(ports.store, other))
             if all(one.replaced is None for one in appended):
                 return False
-        return bool(header.replaced and header.replaced.files)
+        return header.replaced_files > 0
     return True
 
 
