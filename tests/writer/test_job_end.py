@@ -212,4 +212,4 @@ def test_a_job_travels_with_its_settings(store: MemoryObjectStore) -> None:
     settings = UploadSettings(threads=2)
     job = open_on(store, uploads=settings, job_id=JOB)
     copy = pickle.loads(pickle.dumps(job))
-    assert (copy._spec, copy._settings, copy.directory) == (job._spec, settings, job.directory)
+    assert (copy._spec, copy._options.uploads) == (job._spec, settings)

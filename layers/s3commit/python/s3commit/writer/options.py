@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from s3commit.aws.clients import Boto3Session, Encryption
@@ -77,6 +77,10 @@ class Options:
     note: str = ""
     labels: tuple[str, ...] = ()
     access: Access = field(default=OWN, repr=False, compare=False)
+
+    def elsewhere(self, session: Boto3Session | None = None) -> "Options":
+        """The same for tasks in another process, or with another session (`Access.elsewhere`)."""
+        return replace(self, access=self.access.elsewhere(session), idempotency_key=None)
 
     @property
     def files_stay(self) -> bool:

@@ -131,16 +131,7 @@ def start_job(
             *([] if spec.idempotency_key else [partial(refuse_files, found, options)]),
         )
     put_job(store, spec)
-    return Job(
-        spec,
-        options.uploads,
-        options.encryption,
-        environment,
-        store,
-        commit_timeout=options.commit_timeout,
-        _check_names=options.check_names,
-        _access=options.access,
-    )
+    return Job(spec, options, environment, store, commit_timeout=options.commit_timeout)
 
 
 def new_spec(

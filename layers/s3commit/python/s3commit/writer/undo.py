@@ -214,7 +214,7 @@ def carry_out(
     )
     put_job(ports.store, spec)
     timeout = options.commit_timeout
-    with Job(spec, _environment=environment, _store=ports.store, commit_timeout=timeout) as job:
+    with Job(spec, options, environment, ports.store, commit_timeout=timeout) as job:
         groups = in_groups(planned.copies(job.job_id), FILES_OF_A_TASK)
         attempts = [_copy(ports, job, f"{n}", group) for n, group in enumerate(groups)]
         result = job._ended(attempts)
