@@ -12,7 +12,7 @@ from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.undo.back_to import WayBack, jobs_to_undo, plan_way_back
-from s3commit.core.undo.bound import Bound
+from s3commit.core.undo.bound import Look
 from s3commit.core.undo.look_back import Undo, look_back
 from tests.core.sequences import ALL, FAR, FEW, Content, Sequence, Write
 from tests.core.test_sequences import TINY
@@ -48,7 +48,7 @@ def content(sequence: Sequence, root: str) -> Content:
 def done(before: Sequence, way: WayBack) -> Sequence:
     """All undos of the plan, each of which does what the plan says."""
     for commit, planned in way.undos:
-        found = look_back(before.ports, commit.directory, Bound())
+        found = look_back(Look(before.ports), commit.directory)
         for two in zip(
             *((one.removes, one.restores) for one in (found, planned.found)), strict=True
         ):

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from s3commit.core.model.limits import CALL_SECONDS, MAX_HELD, MAX_LINES, MAX_LISTS
 from s3commit.core.model.moments import shifted
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.clock import Clock
 
 T = TypeVar("T")
@@ -15,14 +16,15 @@ class PastBoundError(Exception):
     """There is more than the bound, in words; no reader takes it for a list that can't be read."""
 
 
-class Bound:
-    """The bound of one look: files held, lists and lines read, and the time, if it has a clock.
+class Look:
+    """The ports of one look, and its bound: files held, lists and lines read, and by a clock time.
 
-    Where lists are read side by side it may be missed by a few. All methods give the items, and
-    raise `PastBoundError`.
+    Where lists are read side by side the bound may be missed by a few. All methods give the items,
+    and raise `PastBoundError`.
     """
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, ports: S3Ports, clock: Clock | None = None) -> None:
+        self.ports = ports
         self._clock = clock
         self._until = shifted(clock.now(), CALL_SECONDS) if clock else ""
         self._seen = Counter[str]()
