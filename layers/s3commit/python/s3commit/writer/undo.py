@@ -241,9 +241,7 @@ def _copy(
 
 def _upload(ports: S3Ports, target: Target, file: CommittedFile, version: str) -> PendingFile:
     bucket, key, store = target.bucket, target.key, ports.store
-    upload_id = store.create_upload(
-        bucket, key, metadata=target.metadata, content_type=target.content_type
-    )
+    upload_id = target.begin(store)
     step = max(COPIED_BYTES, -(-file.length // MAX_PARTS))
     sources = [PartSource(file.key, version)]
     if file.length > step:
@@ -254,15 +252,4 @@ def _upload(ports: S3Ports, target: Target, file: CommittedFile, version: str) -
         for number, source in enumerate(sources, start=1)
         if file.length
     ] or [store.upload_part(bucket, key, upload_id, 1, b"")]  # there is nothing to copy
-    return PendingFile(
-        bucket,
-        key,
-        upload_id,
-        tuple(etags),
-        file.length,
-        job_id=target.directory.job_id,
-        task_id=target.task_id,
-        attempt_id=target.attempt_id,
-        rows=file.rows,
-        origin=file.first_key,
-    )
+    return target.pending(upload_id, etags, file.length, file.rows, file.first_key)

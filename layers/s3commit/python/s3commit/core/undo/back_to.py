@@ -211,7 +211,8 @@ class _Table:
             while job:
                 header, files = stream_commit_manifest(self.ports.store, job)
                 replaced = replaced_files(self.ports, job, header.replaced)
-                if any(file.key.startswith(self.root) for file in chain(files, replaced)):
+                keys = chain((one.key for one in files), (one.key for one in replaced))
+                if any(key.startswith(self.root) for key in keys):
                     return True
                 job = JobDirectory(job.destination, header.undoes) if header.undoes else None
             return False
