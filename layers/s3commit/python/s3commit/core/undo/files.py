@@ -139,7 +139,7 @@ def named_files(
 
     found: dict[str, CommittedFile] = {}
     theirs = set[JobDirectory]()
-    lists = each_of(look.ports, known, made, lambda listed: listed[1].length)
+    lists = each_of(look, known, made, lambda listed: listed[1].length)
     for (job, _), files in zip(made, lists, strict=True):
         found |= {file.key: file for file in files}
         theirs |= {job} if files else set()

@@ -40,11 +40,11 @@ Place = tuple[str, str | None]  # a destination, and an element of a `Reach`
 
 
 def each_of(
-    ports: S3Ports, function: Callable[[T], Any], items: Iterable[T], bytes_of: Callable[[T], int]
+    look: Look, function: Callable[[T], Any], items: Iterable[T], bytes_of: Callable[[T], int]
 ) -> Iterator[Any]:
     """The results of a function that reads a list of files, in order; few lists are held."""
     for some in grouped(items, LISTS_AT_ONCE, bytes_of, MAX_WHOLE_BYTES):
-        yield from in_order(ports.parallel, function, some)
+        yield from in_order(look.ports.parallel, function, some)
 
 
 def commits_around(

@@ -133,7 +133,7 @@ def _look_back(look: Look, directory: JobDirectory, after: list[Done]) -> Undo:
     if gone or back or header.undoes:
         some = look.lists(one for one in commits if one.header.replaced is not None)
         reach = partial(reach_of, look, places)
-        reaches += each_of(look.ports, reach, some, lambda one: one.length)
+        reaches += each_of(look, reach, some, lambda one: one.length)
     removed = {place for one in reaches for place in removed_by(*one)}
     for file in gone:
         if removed.isdisjoint(places_of(file)):
