@@ -157,8 +157,9 @@ def test_the_command_needs_cli(installed: Installed, lake: Lake, moto_endpoint: 
         done = machine.run(arguments, module="s3commit")
         assert done.returncode == 0, (arguments, done.stderr)
     up = machine.run("local up", module="s3commit")
-    assert "the embedded runtime needs moto, flask, awslambdaric" in up.stderr
-    assert "the page needs flask: pip install" in machine.run("ui", module="s3commit").stderr
+    assert "the embedded runtime needs moto, flask, waitress, awslambdaric" in up.stderr
+    page = machine.run("ui", module="s3commit")
+    assert "the page needs flask, waitress: pip install" in page.stderr
 
 
 def test_the_page_needs_ui(installed: Installed) -> None:

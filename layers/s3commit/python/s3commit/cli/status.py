@@ -23,6 +23,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import listed_at
+from s3commit.core.ports.parallel import in_order
 
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
 LOOKED_AT = 50
@@ -82,10 +83,12 @@ def status(
     ledger = session.ledger(table)
     of_all = [state for state in JobState if ended_too or state not in ENDED]
     wanted = list(dict.fromkeys(states)) or of_all
-    found = [  # of those under way the oldest are the ones in trouble
-        jobs_at(ledger, state, now, destination, limit, latest_first=state in ENDED)
-        for state in wanted
-    ]
+
+    def in_state(state: JobState) -> tuple[list[JobRecord], str]:
+        # Of those under way the oldest are the ones in trouble.
+        return jobs_at(ledger, state, now, destination, limit, latest_first=state in ENDED)
+
+    found = in_order(session.parallel, in_state, wanted)
     records = [record for of_state, _ in found for record in of_state]
     document = jobs_document(session, table, records)
     document["complete"] = not any(stopped for _, stopped in found)
