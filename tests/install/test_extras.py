@@ -44,7 +44,7 @@ schema = check_schema(StructType([StructField("id", LongType())]), ())
 like = partial(other_schema.check_schema, schema.of_files(None), ())
 job = begin(options, like, "test")
 batches = iter([pa.record_batch({{"id": [1, 2, 3]}})])
-attempt, rows = SparkJob(job.task("0"), options, schema).write(batches, 0, 0)
+attempt, rows = SparkJob(job.task("0"), schema).write(batches, 0, 0)
 print(commit(job, [attempt], rows).rows, "rows")
 """
 

@@ -46,7 +46,7 @@ def main() -> None:
     before = resident_bytes("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again
     rows = chain.from_iterable(runs(batch, ("k",)) for batch in batches(500, partitions, width))
-    write_rows(task, 0, rows, options, checked.of_files)
+    write_rows(task, 0, rows, checked.of_files)
     print(resident_bytes("VmHWM") - before)
 
 

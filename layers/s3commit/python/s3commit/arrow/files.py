@@ -206,7 +206,6 @@ def write_rows(
     task: Task,
     number: int,
     rows: Iterable[tuple[str, pa.RecordBatch]],
-    options: Options,
     schema_of: Callable[[pa.Schema | None], pa.Schema],
     *,
     keeps_schema: bool = True,
@@ -218,6 +217,7 @@ def write_rows(
     do: a table without rows is read back with its schema, if the job ``keeps_schema``.
     """
     files: TaskFiles | None = None
+    options = task._options
 
     def start(found: pa.Schema | None) -> TaskFiles:
         def open_output(directory: str, counter: int) -> PendingUpload:

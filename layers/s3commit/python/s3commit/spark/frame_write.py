@@ -264,8 +264,7 @@ def _write(
         with begun as job:  # aborts the job in an error
             with shown(tally):
                 try:
-                    pattern, there = job.task("0"), options.elsewhere()
-                    messages = run(df, SparkJob(pattern, there, schema, tally, keeps_schema))
+                    messages = run(df, SparkJob(job.task("0"), schema, tally, keeps_schema))
                 except AccessError as error:
                     if options.access.session:
                         error.add_note("boto3_session is the driver's: a task has the executor's")
