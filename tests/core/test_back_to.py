@@ -1,5 +1,6 @@
 """The way back to a job leaves what was there right after it, or there is truly none (I6)."""
 
+import json
 import re
 from collections import Counter
 from operator import invert
@@ -152,3 +153,16 @@ def test_an_undo_may_have_left_data_out_whose_list_does_not_say_that_it_restored
     store.put(BUCKET, key, said.replace(b',"restoresAll":true', b""))
     with pytest.raises(JobRefusedError, match=LEFT_OUT):
         plan(now, 0)
+
+
+def test_manifests_above_that_undo_each_other_are_not_followed_for_ever() -> None:
+    forged = Sequence().then(Write("t/", ("a=2/b=1/",)))
+    store, job = forged.ports.store, forged.job(0)
+    undo = job.job_id.replace("00000000-", "00000002-", 1)
+    header, rest = store.get(BUCKET, job.commits, max_bytes=10_000).body.split(b"\n", 1)
+    said = json.dumps({**json.loads(header), "undoes": undo}).encode()
+    store.put(BUCKET, job.commits, said + b"\n" + rest)
+    now = forged.then(Write("t/a=1/", ("b=1/",))).then(0)
+    assert now.job(2).job_id == undo
+    with pytest.raises(JobRefusedError, match=ABOVE):
+        plan(now, 1)

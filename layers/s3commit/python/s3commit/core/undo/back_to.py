@@ -207,15 +207,17 @@ class _Table:
         job: JobDirectory | None = one.directory
         if one.directory.destination.prefix.startswith(self.root):
             return True
+        seen = set[JobDirectory]()  # forged manifests may undo each other
         with suppress(*NOT_READABLE, NeedsOperatorError):
-            while job:
+            while job and job not in seen:
+                seen.add(job)
                 header, files = stream_commit_manifest(self.ports.store, job)
                 replaced = replaced_files(self.ports, job, header.replaced)
                 keys = chain((one.key for one in files), (one.key for one in replaced))
                 if any(key.startswith(self.root) for key in keys):
                     return True
                 job = JobDirectory(job.destination, header.undoes) if header.undoes else None
-            return False
+            return job is not None
         return True
 
 
