@@ -114,7 +114,7 @@ OF_PATHS = [
     Case(
         "a key in a write's options",
         twice(IDEMPOTENCYKEY="k"),
-        Differs(6, 12, "count without case"),
+        Differs(6, 12, "Option names are case-insensitive"),
     ),
     Case(
         "a partition column whose directories readers skip",
