@@ -3,6 +3,7 @@
 import random
 import re
 from collections import Counter
+from itertools import product
 from operator import invert
 
 import pytest
@@ -64,6 +65,11 @@ def searched(writes: tuple[Write, ...], length: int, pace: int) -> None:
 def test_i6_all_short_sequences(writes: tuple[Write, ...], length: int, pace: int) -> None:
     """Of jobs that S3's clocks tell apart, and of those at one moment."""
     searched(writes, length, pace)
+
+
+def test_i6_undos_of_undos_of_two_jobs() -> None:
+    for two in product(FEW, repeat=2):
+        walk(Sequence(FAR).then(two[0]).then(two[1]), (), 4, Counter())
 
 
 @pytest.mark.long
