@@ -57,7 +57,8 @@ class Lake:
 
     def body(self, key: str) -> bytes:
         """A visible object's bytes."""
-        return self.store.get(self.bucket, key, max_bytes=1 << 30).body
+        body: bytes = self.store.get(self.bucket, key, max_bytes=1 << 30).body
+        return body
 
     def open_uploads(self) -> list[str]:
         """The keys of all uploads that are neither completed nor aborted."""

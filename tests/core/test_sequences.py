@@ -134,8 +134,7 @@ TINY = (Write(LOW, ("",)), Write(LOW, ("",), Conflict.REPLACE), Write(LOW, (), C
     ("writes", "length"),
     [
         (TINY, 5),
-        (FEW, 5),
-        *(pytest.param(*more, marks=pytest.mark.long) for more in ((TINY, 6), (ALL, 4))),
+        *(pytest.param(*more, marks=pytest.mark.long) for more in ((TINY, 6), (FEW, 5), (ALL, 4))),
     ],
 )
 def test_i6_what_a_refused_undo_advises_leads_to_it_or_is_another_way(
