@@ -61,13 +61,11 @@ def first_task() -> tuple[float, list[str]]:
 
     from s3commit.spark.schema import check_schema
     from s3commit.spark.tasks import SparkJob
-    from s3commit.writer.options import make_options
 
     place = f"s3://{BUCKET}/{uuid.uuid4().hex}/"
     schema = StructType([StructField("id", LongType()), StructField("k", StringType())])
-    with s3commit.open_job(place) as job:
-        options = make_options(place, partition_by=["k"])
-        task = SparkJob(job.task("0"), options, check_schema(schema, ("k",)))
+    with s3commit.open_job(place, partition_by="k") as job:
+        task = SparkJob(job.task("0"), check_schema(schema, ("k",)))
         measured = _run(_TASK, pickle.dumps(task))
         job.abort("measured")
     return measured

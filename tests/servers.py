@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import shutil
 import socket
@@ -14,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -226,16 +225,12 @@ def moto_server() -> Iterator[str]:
 
 def _serve_moto() -> None:
     os.environ.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing")
-    from moto.server import ThreadedMotoServer
+    from s3commit.local.serving import Endpoint
 
     patch_moto("s3_", "dynamodb_")
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # not each request
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    print(f"http://{host}:{port}", flush=True)
-    sys.stdin.read()  # until the tests end, or die
-    server.stop()
+    with closing(Endpoint()) as server:
+        print(server.url, flush=True)
+        sys.stdin.read()  # until the tests end, or die
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
-from werkzeug.serving import WSGIRequestHandler
 
 from s3commit.cli.page.jobs_view import SORTED
 from s3commit.core.documents.job_json import MAX_NOTE, MAX_WHO, Who
@@ -199,7 +198,7 @@ def test_i12_no_other_site_and_nobody_without_the_token_sees_a_job(shown: Shown)
         return [f"<iframe src='{shown.home}'></iframe>".encode()]
 
     with (
-        closing(Serving(0, lambda _port: other, WSGIRequestHandler, "other")) as site,
+        closing(Serving(0, lambda _port: other, "other")) as site,
         closing(shown.browser.new_page()) as page,
     ):
         page.goto(shown.address)

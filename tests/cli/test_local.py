@@ -42,8 +42,8 @@ def test_up_serves_an_assembly_as_it_is(desk: Desk, runtime: Mock, tmp_path: Pat
 
 
 def test_without_the_extra_it_says_so(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {"flask": True, "awslambdaric": True}
-    monkeypatch.setattr("s3commit.cli.local.find_spec", found.get)
+    found = {"flask": True, "waitress": True, "awslambdaric": True}
+    monkeypatch.setattr("s3commit.cli.ui.find_spec", found.get)
     assert desk.fails("local", "up", exit_code=1) == (
         f"Error: the embedded runtime needs moto: pip install 's3commit-{__version__}-py3-none-any"
         ".whl[local]', or pip install '.[local]' in a checkout of s3commit"

@@ -20,7 +20,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Scope
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.model.limits import MAX_JOB_FILES
-from s3commit.core.undo.bound import Bound
+from s3commit.core.undo.bound import Look
 from s3commit.core.undo.later import files_of
 from s3commit.core.undo.look_back import look_back
 from s3commit.spark import read as read_by_spark
@@ -93,8 +93,8 @@ def code_of(desk: Desk, directory: JobDirectory) -> str:
 
 
 READERS: dict[str, Callable[[Desk, JobDirectory], object]] = {
-    "copies": lambda desk, job: files_of(desk.world.ports, Bound(), job, lambda _file: None),
-    "undo": lambda desk, job: look_back(desk.world.ports, job, Bound()),
+    "copies": lambda desk, job: files_of(Look(desk.world.ports), job, lambda _file: None),
+    "undo": lambda desk, job: look_back(Look(desk.world.ports), job),
     "catalog": tell,
     "read": read,
     "ls": lambda desk, job: desk.run_any("ls", SALES, "--files", job.job_id),

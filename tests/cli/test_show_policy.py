@@ -147,11 +147,13 @@ def test_a_failed_execution_says_why_in_a_line_and_what_to_do(desk: Desk) -> Non
 
 @pytest.mark.parametrize("state", sorted(set(JobState) - ENDED))
 def test_no_job_without_its_execution_reads_as_if_it_went_on(state: JobState) -> None:
-    said = meaning_of(state, None, Execution("FAILED"), requested=True)
+    job = Mock(state=state, failure=None, undoes="", request_stands=True)
+    said = meaning_of(job, Execution("FAILED"))
     assert said.startswith("stopped: its execution is FAILED; ")
     assert "being" not in said
     assert not said.endswith(MEANING[state])
-    assert meaning_of(state, None, Execution("RUNNING"), requested=False) == MEANING[state]
+    job.request_stands = False
+    assert meaning_of(job, Execution("RUNNING")) == MEANING[state]
 
 
 @pytest.mark.parametrize(
@@ -224,8 +226,9 @@ def test_for_whom_a_job_waits_is_a_line_too(desk: Desk) -> None:
         lambda: desk.world.run(directory),
     )
     lines = desk.run("show", "--follow", JOB, "--table", TABLE).stdout.splitlines()
+    waits = "commit or abort was requested; no execution has started on it yet"
     assert [line[21:].split(maxsplit=1) for line in lines] == [
-        ["OPEN", f"{meaning_of('OPEN', None, None, requested=True)}: 2 tasks done, 2 files, 8 B"],
+        ["OPEN", f"{waits}: 2 tasks done, 2 files, 8 B"],
         ["SEALED", MEANING["SEALED"]],
         ["SEALED", f"waits for {OTHER}"],
         ["SEALED", MEANING["SEALED"]],

@@ -17,7 +17,7 @@ from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
-from s3commit.core.undo.bound import Bound
+from s3commit.core.undo.bound import Look
 from s3commit.core.undo.look_back import look_back
 from tests.core.world import BUCKET, job_directory
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
@@ -102,7 +102,7 @@ class Sequence:
             ]
             after._commit([(one, "") for one in what.places], gone, what)
         else:
-            found = look_back(self.ports, self.job(undone(what)), Bound())
+            found = look_back(Look(self.ports), self.job(undone(what)))
             if what < 0 and not found.removes:
                 raise JobRefusedError("it has no files", code="NOTHING_TO_UNDO")
             if what >= 0 and found.refused is not None:

@@ -1,5 +1,6 @@
 """The way back to a job leaves what was there right after it, or there is truly none (I6)."""
 
+import json
 import re
 from collections import Counter
 from operator import invert
@@ -12,7 +13,7 @@ from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.undo.back_to import WayBack, jobs_to_undo, plan_way_back
-from s3commit.core.undo.bound import Bound
+from s3commit.core.undo.bound import Look
 from s3commit.core.undo.look_back import Undo, look_back
 from tests.core.sequences import ALL, FAR, FEW, Content, Sequence, Write
 from tests.core.test_sequences import TINY
@@ -48,7 +49,7 @@ def content(sequence: Sequence, root: str) -> Content:
 def done(before: Sequence, way: WayBack) -> Sequence:
     """All undos of the plan, each of which does what the plan says."""
     for commit, planned in way.undos:
-        found = look_back(before.ports, commit.directory, Bound())
+        found = look_back(Look(before.ports), commit.directory)
         for two in zip(
             *((one.removes, one.restores) for one in (found, planned.found)), strict=True
         ):
@@ -152,3 +153,16 @@ def test_an_undo_may_have_left_data_out_whose_list_does_not_say_that_it_restored
     store.put(BUCKET, key, said.replace(b',"restoresAll":true', b""))
     with pytest.raises(JobRefusedError, match=LEFT_OUT):
         plan(now, 0)
+
+
+def test_manifests_above_that_undo_each_other_are_not_followed_for_ever() -> None:
+    forged = Sequence().then(Write("t/", ("a=2/b=1/",)))
+    store, job = forged.ports.store, forged.job(0)
+    undo = job.job_id.replace("00000000-", "00000002-", 1)
+    header, rest = store.get(BUCKET, job.commits, max_bytes=10_000).body.split(b"\n", 1)
+    said = json.dumps({**json.loads(header), "undoes": undo}).encode()
+    store.put(BUCKET, job.commits, said + b"\n" + rest)
+    now = forged.then(Write("t/a=1/", ("b=1/",))).then(0)
+    assert now.job(2).job_id == undo
+    with pytest.raises(JobRefusedError, match=ABOVE):
+        plan(now, 1)

@@ -114,7 +114,7 @@ def test_a_call_that_has_taken_long_hands_over(world: World) -> None:
 
 def test_each_step_of_a_large_job_is_a_call(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """So each has the whole time of a call, and people see in which it is."""
-    monkeypatch.setattr("s3commit.core.calls.run_call.FEW_FILES", 1)
+    monkeypatch.setattr("s3commit.core.model.limits.FEW_FILES", 1)
     called = [name for name, _ in calls_of(world, goes_on=True)]
     assert called == [*list(routes.STEPS)[:6], "PublishSuccess", "TidyUp"]
 

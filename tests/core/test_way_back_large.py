@@ -15,12 +15,12 @@ from s3commit.core.model.errors import JobFailedError, JobRefusedError
 from s3commit.core.model.limits import MAX_HELD
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.objects import ListedObject
-from s3commit.core.undo.bound import Bound
+from s3commit.core.undo.bound import Look
 from s3commit.core.undo.job import plan_undo
 from s3commit.core.undo.look_back import look_back
 from s3commit.writer.undo import carry_out
 from tests.core.enumerated import every_point
-from tests.core.way_back import PARTITION, REPLACE, Table
+from tests.core.way_back import OPTIONS, PARTITION, REPLACE, Table
 from tests.core.world import BUCKET, JOB, OTHER_JOB, job_directory
 from tests.fakes.faults import Crash, FaultPlan
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
@@ -62,7 +62,7 @@ def peak(count: int) -> int:
         store.put(BUCKET, job.commits, b"".join(commit_lines(header, files)))
     store.files = tuple(sorted(keys(over, count)))
     tracemalloc.start()
-    found = look_back(ports, over, Bound())
+    found = look_back(Look(ports), over)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(found.removes) == len(found.restores) == count
@@ -90,7 +90,7 @@ def test_an_undo_lists_where_the_job_has_files_whatever_the_table_has_beside_the
     table.write("dt=1/", "dt=5/")
     over = table.write("dt=1/", "dt=9/", **PARTITION)
     ports = replace(table.world.unplanned, store=plan.wrap(table.world.store))
-    found = look_back(ports, over, Bound())
+    found = look_back(Look(ports), over)
     assert (len(found.removes), len(found.restores)) == (2, 1)
     below = {one.key for one in plan.calls if one.verb == "list"}
     assert {one for one in below if "_" not in one} == listed
@@ -111,7 +111,7 @@ def test_i2_i6_i11_the_same_command_goes_on_where_a_client_has_stopped(how: str)
         def undo(by: Ports) -> None:
             try:
                 planned = plan_undo(by, over, leave_removed=False)
-                carry_out(by, planned, table.environment, commit_timeout=60)
+                carry_out(by, planned, OPTIONS, table.environment)
                 done.append("committed")
             except (JobRefusedError, JobFailedError) as refused:
                 done.append(refused.code)

@@ -17,7 +17,7 @@ from s3commit.core.model.states import JobState
 from s3commit.core.undo import bound, files
 from s3commit.core.undo.job import plan_undo
 from s3commit.writer.undo import carry_out
-from tests.core.way_back import PARTITION, REPLACE, Table, code_of, dated, forge
+from tests.core.way_back import OPTIONS, PARTITION, REPLACE, Table, code_of, dated, forge
 from tests.core.world import NEIGHBOUR, World, job_directory
 from tests.fakes.faults import FaultPlan
 from tests.writer.support import fake_id
@@ -33,7 +33,7 @@ def test_i2_what_comes_back_is_what_was_replaced_and_no_other_of_its_size() -> N
     table.undo(second)
     before = table.visible()
     with pytest.raises(JobFailedError) as refused:
-        carry_out(table.world.unplanned, plan, table.environment, commit_timeout=60)
+        carry_out(table.world.unplanned, plan, OPTIONS, table.environment)
     assert refused.value.code == "FILES_CHANGED"
     assert table.visible() == before
     table.undo(over)
@@ -141,7 +141,7 @@ def test_i2_i5_what_has_changed_is_not_undone(how: str, code: str, planned: bool
         if plan is None:
             table.undo(over)
         else:
-            carry_out(table.world.unplanned, plan, table.environment, commit_timeout=60)
+            carry_out(table.world.unplanned, plan, OPTIONS, table.environment)
     assert refused.value.code == code
     assert table.world.visible() == before
     assert not table.world.open_uploads()
@@ -158,7 +158,7 @@ def test_i12_an_undo_of_a_job_that_is_under_way_is_refused() -> None:
     plan = plan_undo(table.world.unplanned, directory, leave_removed=False)
     table.environment.on_sleep = lambda _: table.pipeline(but=directory)
     with pytest.raises(JobFailedError) as refused:
-        carry_out(table.world.unplanned, plan, table.environment, commit_timeout=60)
+        carry_out(table.world.unplanned, plan, OPTIONS, table.environment)
     assert refused.value.code == "NOT_COMMITTED"
     assert len(table.world.visible()) == 1
 
@@ -322,7 +322,7 @@ def test_i2_past_each_bound_an_undo_is_refused_before_anything_is_changed(
     if limit != "CALL_SECONDS":  # a client takes its time
         assert code_of(table, last) == "TOO_LARGE"
     with pytest.raises(JobFailedError) as refused:
-        carry_out(table.world.unplanned, plan, table.environment, commit_timeout=60)
+        carry_out(table.world.unplanned, plan, OPTIONS, table.environment)
     assert refused.value.code == "TOO_LARGE"
     assert (table.world.visible(), table.world.open_uploads()) == (before, [])
     assert table.world.ledger.holders == set()

@@ -6,7 +6,6 @@ from typing import Any, Final
 import pytest
 
 from s3commit.core.documents.commit_manifest import CommitHeader, CommittedFile, commit_lines
-from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory, partition_of
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError
@@ -14,6 +13,8 @@ from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.undo.job import plan_undo
+from s3commit.writer.commit_result import CommitResult
+from s3commit.writer.options import make_options
 from s3commit.writer.undo import carry_out
 from tests.core.world import World, job_directory
 from tests.writer.support import ScriptedEnvironment
@@ -22,6 +23,7 @@ Content = set[tuple[str, bytes]]  # a key's directory, and the bytes of a file
 
 
 PARTITIONS: Final = ("dt=1/", "dt=2/")
+OPTIONS: Final = make_options("s3://lake/sales/", commit_timeout=60)
 
 
 @dataclass
@@ -80,11 +82,11 @@ class Table:
         self.jobs.append((directory, conflict, scope, content))
         return directory
 
-    def undo(self, job: JobDirectory, *, leave_removed: bool = False) -> JobResult:
+    def undo(self, job: JobDirectory, *, leave_removed: bool = False) -> CommitResult:
         self.world.clock.advance(self.pace)
         ports = self.world.unplanned
         planned = plan_undo(ports, job, leave_removed=leave_removed)
-        result = carry_out(ports, planned, self.environment, commit_timeout=60)
+        result = carry_out(ports, planned, OPTIONS, self.environment)
         self.undone[job] = JobDirectory(job.destination, result.job_id)
         return result
 

@@ -76,9 +76,7 @@ def test_the_calls_of_a_job_are_counted(monkeypatch: pytest.MonkeyPatch) -> None
 
 def as_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs are as one of more than `FEW_FILES`."""
-    monkeypatch.setattr("s3commit.core.calls.run_call.FEW_FILES", 0)
-    monkeypatch.setattr("s3commit.core.commit.seal_job.FEW_FILES", 0)
-    monkeypatch.setattr("s3commit.core.commit.verify_manifests.FEW_FILES", 0)
+    monkeypatch.setattr("s3commit.core.model.limits.FEW_FILES", 0)
     monkeypatch.setattr("s3commit.core.commit.verify_manifests.UNITS_OF_A_JOB", 0)
 
 

@@ -44,7 +44,7 @@ schema = check_schema(StructType([StructField("id", LongType())]), ())
 like = partial(other_schema.check_schema, schema.of_files(None), ())
 job = begin(options, like, "test")
 batches = iter([pa.record_batch({{"id": [1, 2, 3]}})])
-attempt, rows = SparkJob(job.task("0"), options, schema).write(batches, 0, 0)
+attempt, rows = SparkJob(job.task("0"), schema).write(batches, 0, 0)
 print(commit(job, [attempt], rows).rows, "rows")
 """
 
@@ -157,8 +157,9 @@ def test_the_command_needs_cli(installed: Installed, lake: Lake, moto_endpoint: 
         done = machine.run(arguments, module="s3commit")
         assert done.returncode == 0, (arguments, done.stderr)
     up = machine.run("local up", module="s3commit")
-    assert "the embedded runtime needs moto, flask, awslambdaric" in up.stderr
-    assert "the page needs flask: pip install" in machine.run("ui", module="s3commit").stderr
+    assert "the embedded runtime needs moto, flask, waitress, awslambdaric" in up.stderr
+    page = machine.run("ui", module="s3commit")
+    assert "the page needs flask, waitress: pip install" in page.stderr
 
 
 def test_the_page_needs_ui(installed: Installed) -> None:

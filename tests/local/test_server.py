@@ -7,10 +7,12 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
+from http.client import HTTPConnection
 from http.cookiejar import CookieJar
 from pathlib import Path
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
 import pytest
@@ -131,6 +133,24 @@ def test_two_at_a_time_or_on_one_port_are_refused(local: Local, assembly: Path) 
     port = int(local.runtime.endpoint.rsplit(":", 1)[1])
     with pytest.raises(LocalRuntimeError, match=f"^port {port} can't be used: Address already in"):
         Endpoint(port)
+
+
+def test_a_key_and_names_of_metadata_arrive_as_they_were_sent(local: Local, key: str) -> None:
+    odd, metadata = f"{key}/a b+c%2Fd//e=é&?#", {"run_id": "7", "who": "me", "a-b_c": "d"}
+    local.s3.put_object(Bucket=local.bucket, Key=odd, Body=b"", Metadata=metadata)
+    listed = local.s3.list_objects_v2(Bucket=local.bucket, Prefix=key)["Contents"]
+    assert [found["Key"] for found in listed] == [odd]
+    assert local.s3.head_object(Bucket=local.bucket, Key=odd)["Metadata"] == metadata
+
+
+def test_a_connection_is_kept(local: Local) -> None:
+    with closing(HTTPConnection(urlsplit(local.runtime.endpoint).netloc)) as connection:
+        used = []
+        for _ in range(2):
+            connection.request("GET", f"/{local.bucket}?list-type=2")
+            assert connection.getresponse().read()
+            used.append(connection.sock)
+    assert used[0] is used[1] is not None
 
 
 # Functions run in workers of their own, as Lambda runs them

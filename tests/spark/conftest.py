@@ -1,6 +1,5 @@
 """One Spark session and one small pipeline for all tests of `write` and `read`."""
 
-import logging
 import os
 import shutil
 import sys
@@ -40,7 +39,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def tiny() -> Iterator[TinyPipeline]:
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)
     ports = TinyPipeline()
     with environment(ports):
         ports.start()

@@ -18,9 +18,11 @@ from s3commit.arrow.files import CLOSING_BYTES, OPENERS, DataFile, Layout, TaskF
 from s3commit.arrow.parquet import Sink, dictionary_columns, open_writer
 from s3commit.arrow.partitions import directory, runs
 from s3commit.spark.schema import ROW_METADATA
+from s3commit.writer.options import make_options
 from s3commit.writer.transfer import MIB
 from tests.servers import ran
 
+OPTIONS = make_options("s3://bucket/t/")
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 
 
@@ -42,7 +44,7 @@ class Disk:
         self.most_open = 0
 
     def layout(self) -> Layout:
-        return Layout(self.open, SCHEMA.with_metadata({ROW_METADATA: b"{}"}), "snappy")
+        return Layout(self.open, SCHEMA.with_metadata({ROW_METADATA: b"{}"}), OPTIONS)
 
     def open(self, directory: str, counter: int) -> Any:
         assert (directory, counter) not in self.outputs
@@ -94,7 +96,7 @@ def test_a_file_says_its_rows_and_carries_sparks_metadata() -> None:
 
 def test_max_records_splits_batches_exactly() -> None:
     disk = Disk()
-    files = TaskFiles(replace(disk.layout(), max_records=7))
+    files = TaskFiles(replace(disk.layout(), options=replace(OPTIONS, max_records_per_file=7)))
     files.append("", batch(range(16)))
     files.append("", batch(range(16, 21)))
     files.finish()

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_plus
 
-from moto.server import ThreadedMotoServer
-
 from s3commit.aws.clock import SystemClock
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.commit.note_arrivals import note_manifest
@@ -21,6 +19,7 @@ from s3commit.core.formats.layout import JobDirectory, parse_destination, parse_
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.ports.bundle import Ports
+from s3commit.local.serving import Endpoint
 from tests.fakes.execution import run_execution
 from tests.fakes.executions import MemoryExecutions
 from tests.fakes.ledger import MemoryLedger
@@ -35,16 +34,14 @@ class TinyPipeline:
 
     def __init__(self) -> None:
         self._patches = patch_moto("s3_")  # by moto's own word every upload is of 2010
-        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        self._server.start()
-        host, port = self._server.get_host_and_port()
+        self._server = Endpoint()
         # Spark's workers inherit what the JVM is started with; this process must have it as well.
         self.environment = {
             "AWS_ACCESS_KEY_ID": "testing",
             "AWS_SECRET_ACCESS_KEY": "testing",
             "AWS_REGION": "us-east-1",
             "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+            "AWS_ENDPOINT_URL": self._server.url,
         }
         self.ledger = MemoryLedger()
         self.failures: list[BaseException] = []
@@ -82,7 +79,7 @@ class TinyPipeline:
         """End the thread and the server."""
         self._stop.set()
         self._thread.join()
-        self._server.stop()
+        self._server.close()
         self._patches.undo()
 
     def wait_until_tidy(self, job_id: str) -> JobRecord:

@@ -15,7 +15,7 @@ from s3commit.core.formats.layout import JobDirectory
 from s3commit.spark.schema import check_schema
 from s3commit.writer.options import make_options
 from s3commit.writer.task import Task
-from s3commit.writer.transfer import MIB, UploadSettings
+from s3commit.writer.transfer import MIB
 from tests.writer.support import Forgetful, resident_bytes
 
 JOB = "49f3d0eb-15fa-4d99-95ae-ddd67f0abad4"
@@ -40,18 +40,13 @@ def main() -> None:
     partitions, width = map(int, sys.argv[1:])
     options = make_options("s3://bucket/p/", partition_by="k")
     schema = StructType([StructField("text", StringType()), StructField("k", IntegerType())])
-    task = Task(
-        JobDirectory(options.destination, JOB),
-        "00000",
-        "a",
-        Forgetful("bucket"),
-        settings=UploadSettings(),
-    )
+    directory = JobDirectory(options.destination, JOB)
+    task = Task(directory, "00000", "a", Forgetful("bucket"), options=options)
     checked = check_schema(schema, options.partition_by)
     before = resident_bytes("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again
     rows = chain.from_iterable(runs(batch, ("k",)) for batch in batches(500, partitions, width))
-    write_rows(task, 0, rows, options, checked.of_files)
+    write_rows(task, 0, rows, checked.of_files)
     print(resident_bytes("VmHWM") - before)
 
 

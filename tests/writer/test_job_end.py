@@ -208,8 +208,10 @@ def test_a_failed_abort_does_not_hide_the_error_of_the_block(job: Job, plan: Fau
 
 
 def test_a_job_travels_with_its_settings(store: MemoryObjectStore) -> None:
-    """And without its store: tests/writer/test_processes.py works in other processes."""
+    """And without its store and key: tests/writer/test_processes.py works in other processes."""
     settings = UploadSettings(threads=2)
-    job = open_on(store, uploads=settings, job_id=JOB)
-    copy = pickle.loads(pickle.dumps(job))
-    assert (copy._spec, copy._settings, copy.directory) == (job._spec, settings, job.directory)
+    job = open_on(store, uploads=settings, job_id=JOB, idempotency_key="of-the-next-run")
+    travelling = pickle.dumps(job)
+    assert b"of-the-next-run" not in travelling
+    copy = pickle.loads(travelling)
+    assert (copy._spec, copy._options.uploads) == (job._spec, settings)

@@ -95,7 +95,7 @@ class Wire:
         if fault.kind == "kill":
             self._kill(call)
         if fault.kind in {"kill", "reset"}:
-            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+            environ["s3commit.socket"].shutdown(socket.SHUT_RDWR)
             raise ConnectionResetError
         return _refusal(call, fault.kind)(environ, start_response)
 

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from s3commit.core.calls import run_call
 from s3commit.core.commit import acquire_destination as acquire
 from s3commit.core.commit import check_conditions as conditions
-from s3commit.core.commit import seal_job, tidy_up, verify_manifests
+from s3commit.core.commit import tidy_up
 from s3commit.core.documents import commit_manifest, pages, plan, replace_list
 from s3commit.core.jobs import counted_manifests, listings, names_free, ownership
-from s3commit.core.model import locks
+from s3commit.core.model import limits, locks
 from s3commit.core.ports import clock
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.sweep.sweep import Limits
@@ -45,7 +44,7 @@ _SCALED: list[tuple[tuple[Any, ...], str, list[Any]]] = [
     ((counted_manifests,), "SMALL_MANIFEST_BYTES", [10, 512 * 1024]),
     ((listings, names_free), "PAGE", [1, 2, 1000]),
     ((names_free,), "FILES_LOOKED_AT", [1, 20_000]),
-    ((run_call, seal_job, verify_manifests), "FEW_FILES", [1, 10_000]),
+    ((limits,), "FEW_FILES", [1, 10_000]),
     ((conditions,), "LISTED_AT_ONCE", [1, 10_000]),
     ((listings,), "RANGES", [2, 32]),
     ((replace_list, tidy_up), "DELETE_AT_ONCE", [1, 1000]),

@@ -18,7 +18,6 @@ from pyarrow import parquet
 
 from s3commit.arrow.checks import Footers
 from s3commit.arrow.parquet import CODECS, Sink, open_writer
-from s3commit.core.model.checks import Check
 from s3commit.writer.options import Options
 from s3commit.writer.stream import PendingUpload
 from s3commit.writer.task import Task
@@ -33,17 +32,12 @@ OPENERS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The form of a task's files; ``open`` starts the ``counter``-th of a directory.
-
-    ``max_records`` is the limit of a file, None for none.
-    """
+    """The form of a task's files; ``open`` starts the ``counter``-th of a directory."""
 
     open: Callable[[str, int], PendingUpload]
     schema: pa.Schema
-    codec: str
-    max_records: int | None = None
+    options: Options
     row_group_bytes: int = ROW_GROUP_BYTES
-    checks: tuple[Check, ...] = ()
 
 
 class DataFile:
@@ -94,7 +88,7 @@ class DataFile:
     def _open_writer(self, first: pa.Table | None) -> parquet.ParquetWriter:
         if self._writer is None:
             self.open()
-            schema, codec = self._layout.schema, self._layout.codec
+            schema, codec = self._layout.schema, self._layout.options.codec
             self._writer = open_writer(self._sink, schema, codec, first)
         return self._writer
 
@@ -120,8 +114,9 @@ class TaskFiles:
 
     def __init__(self, layout: Layout) -> None:
         self.rows = 0
-        self.footers = Footers(layout.checks, layout.schema)
+        self.footers = Footers(layout.options.conditions.checks, layout.schema)
         self._layout = layout
+        self._limit = layout.options.max_records_per_file or None  # rows of a file
         self._file: DataFile | None = None
         self._counters: Counter[str] = Counter()
         self._closing: set[DataFile] = set()
@@ -141,11 +136,11 @@ class TaskFiles:
         while start < rows.num_rows:
             file = self.opened(directory)
             room = min(rows.num_rows - start, -(-rows.num_rows // groups))
-            if self._layout.max_records is not None:
-                room = min(room, self._layout.max_records - file.rows)
+            if self._limit is not None:
+                room = min(room, self._limit - file.rows)
             file.append(rows.slice(start, room))
             start += room
-            if file.rows == self._layout.max_records:
+            if file.rows == self._limit:
                 self._close()
             elif file.waiting >= self._layout.row_group_bytes:
                 with self._encoding:
@@ -211,7 +206,6 @@ def write_rows(
     task: Task,
     number: int,
     rows: Iterable[tuple[str, pa.RecordBatch]],
-    options: Options,
     schema_of: Callable[[pa.Schema | None], pa.Schema],
     *,
     keeps_schema: bool = True,
@@ -223,6 +217,7 @@ def write_rows(
     do: a table without rows is read back with its schema, if the job ``keeps_schema``.
     """
     files: TaskFiles | None = None
+    options = task._options
 
     def start(found: pa.Schema | None) -> TaskFiles:
         def open_output(directory: str, counter: int) -> PendingUpload:
@@ -231,9 +226,7 @@ def write_rows(
             )
             return task.open(directory + name)
 
-        limit, schema = options.max_records_per_file or None, schema_of(found)
-        checks = options.conditions.checks
-        return TaskFiles(Layout(open_output, schema, options.codec, limit, checks=checks))
+        return TaskFiles(Layout(open_output, schema_of(found), options))
 
     try:
         for directory, some in rows:

@@ -139,7 +139,7 @@ def write_table(
     with begun as job:
         with job.task("00000") as task:
             pairs = by_directory(batches, options.partition_by)
-            rows = write_rows(task, 0, pairs, options, lambda _: schema)
+            rows = write_rows(task, 0, pairs, lambda _: schema)
         return commit(job, [task.counted], rows)
 
 

@@ -143,7 +143,7 @@ def tell(store: S3ObjectStore, glue: Any, catalog: Catalog, directory: JobDirect
         table.create(filter(table.has, paths))
         # The job's files may have been removed: a later job's event may have come before.
         gone = (path for path in paths if next(full(store, bucket, catalog, path), None) is None)
-        removed = header.replaced is not None and header.replaced.files > 0
+        removed = header.replaced_files > 0
         again = catalog.drops_empty and (removed or any(True for _ in gone))
         while again:
             below = directory.destination.prefix[len(catalog.prefix) :]

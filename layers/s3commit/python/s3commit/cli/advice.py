@@ -8,7 +8,7 @@ from s3commit.cli.render import age, epoch_of
 from s3commit.cli.undone import Fate
 from s3commit.core.formats.layout import JOB_FILE, REQUEST_FILE
 from s3commit.core.model.limits import HOLDER_SECONDS
-from s3commit.core.model.outcome import ALREADY_COMMITTED, LISTS_LOST, Failure
+from s3commit.core.model.outcome import ALREADY_COMMITTED, LISTS_LOST
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.executions import Execution
@@ -42,25 +42,19 @@ _STOPPED: dict[str, str] = {
 }
 
 
-def meaning_of(
-    state: str,
-    failure: Failure | None,
-    execution: Execution | None,
-    *,
-    requested: bool,
-    undoes: str = "",
-) -> str:
-    """The meaning of the state for a job; ``requested`` says whether its request is there."""
+def meaning_of(job: JobFacts, execution: Execution | None) -> str:
+    """The meaning of the job's state."""
+    state, failure = job.state, job.failure
     if state in _STOPPED and execution is not None and not execution.is_running:
         return f"stopped: its execution is {execution.status}; {_STOPPED[state]}"
-    if state == JobState.OPEN and requested:
+    if state == JobState.OPEN and job.request_stands:
         return "commit or abort was requested; no execution has started on it yet"
     if failure is not None and failure.code == ALREADY_COMMITTED:
         return "nothing was added: another job has this idempotency key, and its data is there"
     if failure is not None and failure.code == LISTS_LOST and state in ENDED:
         return "ended: abandoned, its error says which of its files are visible"
-    if undoes and state == JobState.COMMITTED:
-        return f"ended: job {undoes} is undone"
+    if job.undoes and state == JobState.COMMITTED:
+        return f"ended: job {job.undoes} is undone"
     return MEANING[state]
 
 

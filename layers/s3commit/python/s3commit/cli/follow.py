@@ -75,9 +75,7 @@ def _change(session: Session, job: JobFacts, execution: Execution | None) -> dic
     return {
         "jobId": job.job_id,
         "state": job.state,
-        "means": meaning_of(
-            *(job.state, job.failure, execution), requested=job.request_stands, undoes=job.undoes
-        ),
+        "means": meaning_of(job, execution),
         "waitsFor": [one.job_id for one in others],
         "error": job.failure and fields(job.failure, "code", "message"),
         **fields(job.result, "outcome", *COUNTS),

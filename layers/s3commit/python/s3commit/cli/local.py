@@ -2,18 +2,15 @@
 
 # ruff: noqa: PLC0415 - the embedded runtime is an extra, and takes a second to import
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
-from s3commit.cli import install
-from s3commit.cli.render import CommandError
-from s3commit.cli.ui import page_beside
+from s3commit.cli.ui import check_installed, page_beside
 from s3commit.local.rehearsal import FAULTS, Rehearsal
 
 RINGS = "alarms ring within twenty seconds, those of a backlog after ten minutes or more"
-NEEDED = ("moto", "flask", "awslambdaric")  # of the extra `local`
+NEEDED = ("moto", "flask", "waitress", "awslambdaric")  # of the extra `local`
 _FAULTS = "\b\nFaults, and the alarms that ring:\n" + "".join(
     f"  {name}: {fault.does} ({', '.join(fault.rings)})\n" for name, fault in FAULTS.items()
 )
@@ -62,11 +59,7 @@ def up(
     endpoint, the bucket, the table, the state machine and the keys; `s3commit local env` prints
     them for a shell. All state is in memory and gone at the end.
     """
-    lacking = [name for name in NEEDED if find_spec(name) is None]
-    if lacking:
-        raise CommandError(
-            f"the embedded runtime needs {', '.join(lacking)}: {install('local')}", 1
-        )
+    check_installed("the embedded runtime", NEEDED, "local")
     from s3commit.local.foreground import run_foreground
     from s3commit.local.synth import assembly_for
 

@@ -12,7 +12,7 @@ import click
 
 from s3commit.cli.job_facts import jobs_at, kind_of, read_job
 from s3commit.cli.options import DESTINATION, label_option, table_option, with_session
-from s3commit.cli.render import KEY_DIGITS, fields, shortened, took
+from s3commit.cli.render import KEY_DIGITS, LONGEST, fields, shortened, took
 from s3commit.cli.session import Session
 from s3commit.cli.short_ids import LOOKED_AT, job_documents
 from s3commit.core.documents.job_json import Who
@@ -25,7 +25,7 @@ from s3commit.core.model.moments import read_moment
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.objects import ListedObject
 
-LONGEST_WHO, LONGEST_WHY = 160, 100  # characters
+LONGEST_WHY = 100  # characters
 MOST_LISTED = 20_000  # objects at the destination: twenty requests
 _NOT_COMMITTED = (JobState.ABORTED, JobState.ROLLED_BACK)
 _COLUMNS = "endedAt, kind, state, files, rows, replaced, gone, jobId as JOB"
@@ -67,8 +67,7 @@ def log(
     document = log_document(
         session, destination, listed, limit=limit, key=key, labels=labels, note=note
     )
-    brief = document if session.out.json else {"jobs": [*map(_brief, document["jobs"])]}
-    session.out.table(brief, "jobs", _COLUMNS, _BELOW)
+    session.out.table(document, "jobs", _COLUMNS, _BELOW)
     if not document["jobs"]:
         asked = [("idempotency key", key), *(("label", one) for one in labels), ("note", note)]
         wanted = " and ".join(f"the {name} {one!r}" for name, one in asked if one is not None)
@@ -112,12 +111,6 @@ def log_document(
     undone = _undone_by(seen)
     shown = [{**one, "undoneBy": undone.get(one["jobId"])} for one in jobs[-limit:]]
     return {"destination": destination.uri, "complete": not more, "jobs": shown}
-
-
-def _brief(job: dict[str, Any]) -> dict[str, Any]:
-    """The row with the beginnings of other jobs' ids, and not all of a long note."""
-    job = job | {"note": shortened(job["note"] or "", LONGEST_WHO)}
-    return job | {name: (job[name] or "")[:KEY_DIGITS] for name in ("undoes", "undoneBy")}
 
 
 def _undone_by(jobs: list[dict[str, Any]]) -> dict[str, str]:
@@ -190,7 +183,7 @@ def _document(
         "kind": kind_of(said, header),
         "replaced": result.replaced
         if result
-        else header and header.replaced and header.replaced.files,
+        else header and header.replaced and header.replaced_files,
         "gone": max(0, header.files - left[job_id]) if header and left is not None else None,
         "undoes": job.undoes or None,
         "idempotencyKey": key,
@@ -210,4 +203,4 @@ def by_of(who: Who) -> str:
     application = " ".join(filter(None, (who.application, number)))
     place = "@".join(filter(None, (who.user, who.host)))
     said = ", ".join(filter(None, (application, place, who.airflow)))
-    return shortened(said, LONGEST_WHO)
+    return shortened(said, LONGEST)

@@ -7,7 +7,7 @@ import click
 
 from s3commit.cli.job_facts import unreadable
 from s3commit.cli.options import DESTINATION, JOB, NamedJob, with_session
-from s3commit.cli.render import KEY_DIGITS, fields
+from s3commit.cli.render import fields
 from s3commit.cli.session import Session
 from s3commit.cli.short_ids import whole_id
 from s3commit.cli.undone import fate_of
@@ -27,7 +27,6 @@ _JOBS = (
     "decidedAt, fileCount as FILES, bytes as SIZE, rows, jobId as JOB, undoes,"
     " undoneBy as UNDONE BY, problem"
 )
-_IDS = ("undoes", "undoneBy")  # of other jobs: people see their first digits
 _FILES = "bytes as SIZE, rows, gone, path as FILE"
 
 
@@ -65,11 +64,7 @@ def _list_jobs(session: Session, destination: Destination) -> None:
     jobs = sorted(found, key=lambda job: (job["decidedAt"] or "", job["jobId"]))
     undone = undone_by((job["jobId"], job["undoes"]) for job in jobs if job["undoes"])
     jobs = [{**job, "undoneBy": undone.get(job["jobId"])} for job in jobs]
-    brief = [
-        {**job, **{name: job[name] and job[name][:KEY_DIGITS] for name in _IDS}} for job in jobs
-    ]
-    shown = jobs if session.out.json else brief
-    session.out.table({"destination": destination.uri, "jobs": shown}, "jobs", _JOBS)
+    session.out.table({"destination": destination.uri, "jobs": jobs}, "jobs", _JOBS)
     known = [job for job in jobs if job["problem"] is None]
     files, total = sum(job["fileCount"] for job in known), sum(job["bytes"] for job in known)
     each = f": {amount(files, total, None)} made visible, counting removed ones" if known else ""

@@ -17,6 +17,7 @@ from s3commit.core.model.moments import read_moment, seconds
 KEY_DIGITS = 8  # of a digest, or an id, where it need not be typed
 WIDTH = 120  # characters of a line below a table's row
 SHOWN = 50  # elements of a list
+LONGEST = 160  # characters of a note, or of who writes, in a table
 _SHORT = 120  # characters of an object on one line
 _COLOURS = {
     "COMMITTED": "green",
@@ -59,12 +60,13 @@ class Output:
 
         ``columns`` are the members to show, with commas: ``state, jobId as JOB``. A column without
         a value is left out. Those of ``below`` are printed on lines of their own below the object's
-        row, each with its name, without those that have no value.
+        row, each with its name, without those that have no value. Of a long note, and of the ids
+        of other jobs, people see a part.
         """
         if self.json:
             click.echo(json.dumps(self._said(document), indent=2))
             return
-        rows, shown = document[name], []
+        rows, shown = [*map(_brief, document[name])], []
         for member, header in _named(columns):
             cells = [printable(_cell(header, member, row[member])) for row in rows]
             if any(cells):
@@ -192,6 +194,12 @@ def _text(name: str, value: Any) -> str:
     if name.startswith("usd"):
         return f"{value:.2f}"
     return size(value) if name == "bytes" else str(value)
+
+
+def _brief(row: Mapping[str, Any]) -> dict[str, Any]:
+    ids = {name: row[name][:KEY_DIGITS] for name in ("undoes", "undoneBy") if row.get(name)}
+    note = {"note": shortened(row["note"], LONGEST)} if row.get("note") else {}
+    return {**row, **ids, **note}
 
 
 def _named(columns: str) -> Iterator[tuple[str, str]]:

@@ -50,6 +50,7 @@ from s3commit.core.model.errors import (
     PreconditionError,
     UploadGoneError,
 )
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ListedObject, OpenUpload
 
 MAGIC = "__magic"
@@ -161,24 +162,24 @@ def parse_target(text: str) -> tuple[Destination, str]:
 
 def find_jobs(session: Session, destination: Destination, root: str = "") -> list[S3AJob]:
     """The S3A jobs with documents at the destination, or the one in ``root``, by a look at all."""
-    jobs = list(read_jobs(session, destination, root))
+    jobs = list(read_jobs(session.s3, destination, root))
     for job in jobs:
         _examine(session, job)
     return jobs
 
 
 def read_jobs(
-    session: Session, destination: Destination, root: str = "", *, most: int | None = None
+    ports: S3Ports, destination: Destination, root: str = "", *, most: int | None = None
 ) -> Iterator[S3AJob]:
     """The same without the uploads, by ``most`` documents of each: what it `S3AJob.owns`."""
-    listing = session.store.list(destination.bucket, root or destination.prefix + MAGIC)
+    listing = ports.store.list(destination.bucket, root or destination.prefix + MAGIC)
     wanted = (one for one in listing if one.key.endswith((PENDINGSET_SUFFIX, ".pending", *OURS)))
     for place, objects in itertools.groupby(wanted, lambda one: _root(destination, one.key)):
         documents = list(itertools.islice(objects, most))
         if place and not any(one.key in {place + name for name in OURS} for one in documents):
-            is_pipelines = _pipelines(session, destination.bucket, place)
+            is_pipelines = _pipelines(ports, destination.bucket, place)
             job = S3AJob(destination, place, documents, is_pipelines)
-            job.named = _read_all(session, job)
+            job.named = _read_all(ports, job)
             yield job
 
 
@@ -235,7 +236,7 @@ def abort(session: Session, job: S3AJob) -> None:
     list(session.parallel(lambda one: session.store.abort_upload(bucket, *one), job.still_open))
 
 
-def _pipelines(session: Session, bucket: str, own: str) -> Callable[[str], bool]:
+def _pipelines(ports: S3Ports, bucket: str, own: str) -> Callable[[str], bool]:
     """A test for the name of a file of a pipeline's job, which must not be touched.
 
     That has a directory with the id in the name, above the file. ``own``, the S3A job's, does not
@@ -244,7 +245,7 @@ def _pipelines(session: Session, bucket: str, own: str) -> Callable[[str], bool]
 
     @cache
     def is_there(root: str) -> bool:
-        return any(session.store.list(bucket, root))
+        return any(ports.store.list(bucket, root))
 
     def is_pipelines(key: str) -> bool:
         owner = owner_of(key)
@@ -254,7 +255,7 @@ def _pipelines(session: Session, bucket: str, own: str) -> Callable[[str], bool]
     return is_pipelines
 
 
-def _read_all(session: Session, job: S3AJob) -> list[tuple[str, PendingFile]]:
+def _read_all(ports: S3Ports, job: S3AJob) -> list[tuple[str, PendingFile]]:
     """The uploads in the documents, with the document's key; a bad document is a problem.
 
     Large ones are read one at a time.
@@ -263,7 +264,7 @@ def _read_all(session: Session, job: S3AJob) -> list[tuple[str, PendingFile]]:
     def read(document: ListedObject) -> list[tuple[str, PendingFile]]:
         bucket, key = job.destination.bucket, document.key
         try:
-            body = session.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
+            body = ports.store.get(bucket, key, max_bytes=MAX_MANIFEST_BYTES).body
             return [(key, file) for file in _decode(job, key, body)]
         except NOT_READABLE as error:
             job.problems.append(f"{key}: {error.message} [{error.code}]")
@@ -271,7 +272,7 @@ def _read_all(session: Session, job: S3AJob) -> list[tuple[str, PendingFile]]:
 
     small = [one for one in job.documents if one.length <= SMALL_MANIFEST_BYTES]
     large = (one for one in job.documents if one.length > SMALL_MANIFEST_BYTES)
-    return list(itertools.chain(*session.parallel(read, small), *map(read, large)))
+    return list(itertools.chain(*ports.parallel(read, small), *map(read, large)))
 
 
 def _decode(job: S3AJob, key: str, body: bytes) -> list[PendingFile]:

@@ -134,10 +134,7 @@ def job_document(
         "destination": job.directory.destination.uri,
         "directory": job.directory.uri,
         "state": job.state,
-        "means": (fate and fate.means)
-        or meaning_of(
-            job.state, failure, execution, requested=job.request_stands, undoes=job.undoes
-        ),
+        "means": (fate and fate.means) or meaning_of(job, execution),
         "undoneBy": (fate and fate.by) or None,
         "keyCommittedBy": holder or None,
         "createdAt": spec.created_at if spec else record.created_at if record else None,

@@ -10,7 +10,7 @@ from s3commit.cli.advice import REQUEST_PATIENCE, needs_attention
 from s3commit.cli.alarms import sentences, watched
 from s3commit.cli.job_facts import blockers, jobs_at, kind_of
 from s3commit.cli.options import DESTINATION, table_option, with_session
-from s3commit.cli.render import KEY_DIGITS, epoch_of, fields, took
+from s3commit.cli.render import epoch_of, fields, took
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.past_commits import undone_by
@@ -23,6 +23,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import listed_at
+from s3commit.core.ports.parallel import in_order
 
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
 LOOKED_AT = 50
@@ -82,15 +83,16 @@ def status(
     ledger = session.ledger(table)
     of_all = [state for state in JobState if ended_too or state not in ENDED]
     wanted = list(dict.fromkeys(states)) or of_all
-    found = [  # of those under way the oldest are the ones in trouble
-        jobs_at(ledger, state, now, destination, limit, latest_first=state in ENDED)
-        for state in wanted
-    ]
+
+    def in_state(state: JobState) -> tuple[list[JobRecord], str]:
+        # Of those under way the oldest are the ones in trouble.
+        return jobs_at(ledger, state, now, destination, limit, latest_first=state in ENDED)
+
+    found = in_order(session.parallel, in_state, wanted)
     records = [record for of_state, _ in found for record in of_state]
     document = jobs_document(session, table, records)
     document["complete"] = not any(stopped for _, stopped in found)
-    brief = [job | {"undoneBy": (job["undoneBy"] or "")[:KEY_DIGITS]} for job in document["jobs"]]
-    session.out.table(document if session.out.json else {"jobs": brief}, "jobs", _COLUMNS)
+    session.out.table(document, "jobs", _COLUMNS)
     none = "no jobs" if ended_too or states else NONE_UNDER_WAY
     if document["unheard"] or document["disabled"] or _LATE & {*(document["alarms"] or ())}:
         none = "no such job has reached the ledger, but events are held up: see below"

@@ -1,6 +1,7 @@
 """``s3commit ui``."""
 
 # ruff: noqa: PLC0415 - flask is an extra, and takes its time to import
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from importlib.util import find_spec
 
@@ -15,13 +16,18 @@ PORT = 8473  # a link that is handed on leads to the colleague's own page
 LONG = 3600.0  # seconds
 
 
+def check_installed(what: str, modules: Iterable[str], extra: str) -> None:
+    """Raise `CommandError` unless the modules that ``what`` needs can be imported."""
+    if lacking := [name for name in modules if find_spec(name) is None]:
+        raise CommandError(f"{what} needs {', '.join(lacking)}: {install(extra)}", 1)
+
+
 def page_beside(port: int, session: Session | None = None) -> AbstractContextManager[str]:
     """As `served`; without ``session``, what this process's environment leads to.
 
     Raises `CommandError` if what it needs is not installed.
     """
-    if find_spec("flask") is None:
-        raise CommandError(f"the page needs flask: {install('ui')}", 1)
+    check_installed("the page", ("flask", "waitress"), "ui")
     from s3commit.cli.page.server import served
 
     return served(session or Session(), port)

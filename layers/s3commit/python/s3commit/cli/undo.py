@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
@@ -9,15 +10,15 @@ import click
 from s3commit.cli.job_facts import kind_of, locate
 from s3commit.cli.options import NamedJob, dry_run_option, job_options, label_option, with_session
 from s3commit.cli.session import Session
-from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.states import JobState
 from s3commit.core.undo.back_to import plan_way_back
 from s3commit.core.undo.job import PlannedUndo, plan_undo
+from s3commit.writer.commit_result import CommitResult
 from s3commit.writer.options import make_options
-from s3commit.writer.undo import carrying_out, take_back
+from s3commit.writer.undo import carry_out, take_back
 
 _COLUMNS = "endedAt, kind, removed, restored, jobId as JOB"
 
@@ -76,17 +77,17 @@ def undo(
             code="NOT_COMMITTED",
         )
     named = dict(label.split("=", 1) for label in labels)
-    said = make_options(directory.destination.uri, check_names=False, note=note, labels=named)
-    carry = None if dry_run else carrying_out(session.s3, said, session.environment)
+    options = make_options(directory.destination.uri, check_names=False, note=note, labels=named)
+    carry = partial(carry_out, session.s3, options=options, environment=session.environment)
     if back_to:
-        _back_to(session, directory, carry)
+        _back_to(session, directory, None if dry_run else carry)
         return
     planned = plan_undo(session.s3, directory, leave_removed=leave_removed)
-    _print(session, planned, carry and carry(planned))
+    _print(session, planned, None if dry_run else carry(planned).job_id)
 
 
 def _back_to(
-    session: Session, directory: JobDirectory, carry: Callable[[PlannedUndo], JobResult] | None
+    session: Session, directory: JobDirectory, carry: Callable[[PlannedUndo], CommitResult] | None
 ) -> None:
     place, out = directory.destination.uri, session.out
     way = plan_way_back(session.s3, directory)
@@ -95,14 +96,13 @@ def _back_to(
         | {"endedAt": one.put_at, "kind": kind_of(None, one.header)}
         for one, planned in way.undos
     }
-    document = {"jobId": directory.job_id, "destination": place, "dryRun": carry is None}
-    document["undos"] = [*undos.values()]
+    facts = {"jobId": directory.job_id, "destination": place, "dryRun": carry is None}
     if not out.json:
-        brief = [
-            one | ({"destination": ""} if one["destination"] == place else {})
+        rows = [
+            one | {"at": "" if one["destination"] == place else one["destination"]}
             for one in undos.values()
         ]
-        out.table({"undos": brief}, "undos", _COLUMNS, "destination as AT")
+        out.table({"undos": rows}, "undos", _COLUMNS, "at")
     verb = "would undo" if carry is None else "undoing"
     to = f"{verb} {many(len(undos), 'job')}: {place} is then as right after job"
     out.note(
@@ -115,11 +115,11 @@ def _back_to(
             out.note(f"undid job {one.job_id}: {result.job_id}")
     finally:
         if out.json:
-            out.table(document, "undos", "")
+            out.table({**facts, "undos": [*undos.values()]}, "undos", "")
 
 
-def _print(session: Session, planned: PlannedUndo, result: JobResult | None) -> None:
-    found, job, undo_id = planned.found, planned.directory, result.job_id if result else None
+def _print(session: Session, planned: PlannedUndo, undo_id: str | None) -> None:
+    found, job = planned.found, planned.directory
     document = {**_document(planned, undo_id), "dryRun": undo_id is None}
     verb = "would undo" if undo_id is None else "undid"
     gone = amount(*document["removed"].values())

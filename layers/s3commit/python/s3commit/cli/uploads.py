@@ -3,9 +3,8 @@
 import re
 from bisect import insort
 from collections.abc import Iterator
-from copy import copy
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from math import inf
 from typing import Any, Final
 
@@ -14,13 +13,15 @@ import click
 from s3commit.cli import s3a
 from s3commit.cli.advice import OPEN_PATIENCE, PATIENCE
 from s3commit.cli.options import Parsed, with_session
-from s3commit.cli.render import SHOWN, epoch_of
+from s3commit.cli.render import SHOWN, epoch_of, fields
 from s3commit.cli.session import Session
+from s3commit.core.documents.pages import in_groups
 from s3commit.core.formats import layout
 from s3commit.core.jobs.listings import PAGE
 from s3commit.core.model.amounts import many, size
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import AccessError, InvalidInputError, UploadGoneError
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import OpenUpload
 from s3commit.core.ports.parallel import in_order
 
@@ -85,7 +86,7 @@ def uploads(session: Session, *, place: Destination) -> None:
 def _rows(session: Session, place: Destination, look: "_Look", total: Row) -> Iterator[Row]:
     """Of each upload, and of each directory once all of it is summed up; ``total`` is, too."""
     inside: list[Row] = []  # sums under way, of directories inside each other: keys come in order
-    for page in _pages(session, place):
+    for page in in_groups(_open_uploads(session, place), PAGE):
         found = [row for row in in_order(session.parallel, look, page) if row]
         total["sizesUnknown"] += sum(row["bytes"] is None for row in found)
         if look.refused and total["sizesUnknown"] == total["uploads"] + len(found):
@@ -106,11 +107,9 @@ def _rows(session: Session, place: Destination, look: "_Look", total: Row) -> It
     yield from reversed(inside)
 
 
-def _pages(session: Session, place: Destination) -> Iterator[list[OpenUpload]]:
+def _open_uploads(session: Session, place: Destination) -> Iterator[OpenUpload]:
     try:
-        listed = session.store.list_uploads(place.bucket, place.prefix)
-        while page := list(islice(listed, PAGE)):
-            yield page
+        yield from session.store.list_uploads(place.bucket, place.prefix)
     except AccessError as error:
         raise _lacking(error, "s3:ListBucketMultipartUploads") from error
 
@@ -120,13 +119,24 @@ def _lacking(error: AccessError, right: str) -> AccessError:
     return AccessError(line) if error.code == AccessError.code else error  # no credentials
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A job of the pipeline, by the names in its directory, the last of which was put ``at``.
+
+    If nothing comes for ``patience`` seconds it may be dead: then the ``command`` ends it.
+    """
+
+    state: str
+    at: str
+    patience: float
+    command: str
+
+
 class _Look:
     """The row of an upload, also in threads; None for one that has ended since it was listed."""
 
     def __init__(self, session: Session, bucket: str) -> None:
         self.store, self.bucket, self.now = session.store, bucket, session.epoch()
-        self.alone = copy(session)  # for use in a thread, which must not wait for others
-        self.alone.parallel = map
         self.refused: AccessError | None = None  # the first one without a size
         self.unread = False  # a directory, which may have jobs
         self._job = lru_cache(_KEPT)(self._read_job)
@@ -141,12 +151,14 @@ class _Look:
         except (AccessError, InvalidInputError) as error:  # perhaps of this upload's KMS key alone
             self.refused = self.refused or AccessError(error.message)
         price = PRICES.get(upload.storage_class)
-        whose = {"jobId": None, "state": None, "command": None, **self._whose(upload)}
         return {
-            **{"kind": "upload", "key": upload.key, "uploadId": upload.upload_id},
-            **{"initiatedAt": upload.initiated, "bytes": length, **whose},
+            "kind": "upload",
+            **fields(upload, "key", "upload_id", "storage_class"),
+            "initiatedAt": upload.initiated,
+            "bytes": length,
+            **dict.fromkeys(("jobId", "state", "command")),
+            **self._whose(upload),
             "ageSeconds": int(self.now - epoch_of(upload.initiated)),
-            "storageClass": upload.storage_class,
             "usdPerMonth": None if price is None or length is None else length * price / 2**30,
         }
 
@@ -154,11 +166,9 @@ class _Look:
         job_id, above = layout.owner_of(upload.key), list(layout.directories_above(upload.key))
         for place in above if job_id else ():
             if job := self._job(place, str(job_id)):
-                state, newest, patience, command = job
-                if self.now - max(newest, epoch_of(upload.initiated)) > patience:
-                    state = "silent"
-                elif state != ENDED:
-                    command = None
+                silence = self.now - max(map(epoch_of, (job.at, upload.initiated)))
+                state = "silent" if silence > job.patience else job.state
+                command = job.command if state in {"silent", ENDED} else None
                 return {"writer": OURS, "jobId": job_id, "state": state, "command": command}
         for one in (one for place in ("", *above) for one in self._s3a(place)):
             if one.owns(upload):
@@ -167,31 +177,28 @@ class _Look:
             return {"writer": STAGING, "jobId": staging[1]}
         return {"writer": OURS if job_id and self.unread else UNKNOWN, "jobId": job_id}
 
-    def _read_job(self, place: str, job_id: str) -> tuple[str, float, float, str | None] | None:
-        """The job that has a directory there, by the names in it.
-
-        Its state, the time of the last of them, the seconds after which it may be dead, and the
-        command for it then.
-        """
+    def _read_job(self, place: str, job_id: str) -> _Job | None:
+        """The job, if there is one."""
         directory = layout.JobDirectory(Destination(self.bucket, place), job_id)
-        there, newest = set[str](), ""
+        there, at = set[str](), ""
         try:
             for one in self.store.list(self.bucket, directory.prefix):
-                newest = max(newest, one.modified)
+                at = max(at, one.modified)
                 there |= {one.key} & {directory.job, directory.request, directory.result}
         except AccessError:
             self.unread = True
         if directory.job not in there:
             return None
         if directory.result in there:
-            return ENDED, 0, inf, "s3commit sweep"
+            return _Job(ENDED, at, inf, "s3commit sweep")
         if directory.request in there:
-            return "requested", epoch_of(newest), PATIENCE, f"s3commit show {directory.typed}"
-        return "open", epoch_of(newest), OPEN_PATIENCE, f"s3commit abort {directory.typed}"
+            return _Job("requested", at, PATIENCE, f"s3commit show {directory.typed}")
+        return _Job("open", at, OPEN_PATIENCE, f"s3commit abort {directory.typed}")
 
     def _read_s3a(self, place: str) -> list[s3a.S3AJob]:
         try:
-            return list(s3a.read_jobs(self.alone, Destination(self.bucket, place), most=_READ))
+            ports = S3Ports(self.store)  # without threads: a thread must not wait for others
+            return list(s3a.read_jobs(ports, Destination(self.bucket, place), most=_READ))
         except AccessError:
             self.unread = True
             return []

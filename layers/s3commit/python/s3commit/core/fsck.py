@@ -269,7 +269,7 @@ def _last_replaced(store: ObjectReader, bucket: str, directory: str) -> Replaced
     last: Replaced = {}
     manifests = manifests_at(store, Destination(bucket, directory))
     for commit in read_commits(store, map, manifests):
-        if commit.header.replaced is not None and commit.header.replaced.files:
+        if commit.header.replaced_files:
             with suppress(*NOT_READABLE):
                 for reach in commit.reach(store):
                     last[reach] = max(commit.moment, last.get(reach, commit.moment))

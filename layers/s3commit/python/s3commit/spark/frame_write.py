@@ -12,7 +12,6 @@ from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
 from s3commit.spark.progress import shown, tally_of
-from s3commit.writer.access import OWN
 from s3commit.writer.commit_result import CommitResult, check_versions
 from s3commit.writer.options import (
     Compression,
@@ -264,10 +263,8 @@ def _write(
     if result is None:  # otherwise no task has to run
         with begun as job:  # aborts the job in an error
             with shown(tally):
-                for_tasks = replace(options, access=OWN)
                 try:
-                    pattern = job.task("0")
-                    messages = run(df, SparkJob(pattern, for_tasks, schema, tally, keeps_schema))
+                    messages = run(df, SparkJob(job.task("0"), schema, tally, keeps_schema))
                 except AccessError as error:
                     if options.access.session:
                         error.add_note("boto3_session is the driver's: a task has the executor's")

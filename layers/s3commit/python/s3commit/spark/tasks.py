@@ -29,7 +29,6 @@ from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import S3CommitError
 from s3commit.spark.batches import collect
 from s3commit.spark.schema import WriteSchema, without_null_inside
-from s3commit.writer.options import Options
 from s3commit.writer.system import say
 from s3commit.writer.task import Task, another, connect
 
@@ -49,13 +48,12 @@ TaskMessage = tuple[CountedAttempt | None, int]
 
 @dataclass(frozen=True, slots=True)
 class SparkJob:
-    """A job with the schema of its rows and the user's options. It is pickled for the tasks.
+    """A job with the schema of its rows. It is pickled for the tasks.
 
     ``pattern`` is any task of the job without files: an executor's process need not load a `Job`.
     """
 
     pattern: Task
-    options: Options
     schema: WriteSchema
     tally: Accumulator[Tally] | None = None
     keeps_schema: bool = True
@@ -71,7 +69,7 @@ class SparkJob:
         try:
             found = _data(batches, self.schema)
             of_files, keeps = self.schema.of_files, self.keeps_schema
-            rows = write_rows(task, partition, found, self.options, of_files, keeps_schema=keeps)
+            rows = write_rows(task, partition, found, of_files, keeps_schema=keeps)
             counted = task.finish()
         except BaseException:
             for error in task.abort():

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from s3commit.aws.clients import Boto3Session, Encryption
+from s3commit.aws.clients import Boto3Session
 from s3commit.core.documents.job_json import JOB_JSON, JobSpec
 from s3commit.core.documents.request_json import CommitRequest, CountedAttempt, refuse_two_attempts
 from s3commit.core.documents.result_json import JobResult
@@ -17,9 +17,8 @@ from s3commit.core.formats.strict_json import digest
 from s3commit.core.jobs.idempotency import hinted_job
 from s3commit.core.model.errors import InvalidInputError, S3CommitError, TransientError
 from s3commit.core.ports.objects import WriterStore
-from s3commit.writer.access import OWN, Access
 from s3commit.writer.commit_result import CommitResult, result_at
-from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT
+from s3commit.writer.options import DEFAULT_COMMIT_TIMEOUT, Options
 from s3commit.writer.requests import (
     AbortAnswer,
     Patience,
@@ -31,7 +30,6 @@ from s3commit.writer.requests import (
 )
 from s3commit.writer.system import Environment, say
 from s3commit.writer.task import Task
-from s3commit.writer.transfer import UploadSettings
 
 
 @dataclass
@@ -46,15 +44,12 @@ class Job:
     """
 
     _spec: JobSpec
-    _settings: UploadSettings = field(default_factory=UploadSettings)
-    _encryption: Encryption | None = None
+    _options: Options = field(repr=False)
     _environment: Environment = field(default_factory=Environment)
     _store: WriterStore | None = field(default=None, repr=False, compare=False)
     _process: int = field(default_factory=os.getpid, repr=False, compare=False)
     _asked: bool = field(default=False, repr=False, compare=False)
     _tasks: list[Task] = field(default_factory=list, repr=False, compare=False)  # of this process
-    _check_names: bool = True
-    _access: Access = field(default=OWN, repr=False, compare=False)
     commit_timeout: float = DEFAULT_COMMIT_TIMEOUT
     """Seconds that `commit` waits for the outcome."""
 
@@ -97,11 +92,8 @@ class Job:
             task_id,
             self._environment.new_id() if attempt_id is None else attempt_id,
             None if given else self._connected(),
-            settings=self._settings,
-            encryption=self._encryption,
+            options=self._options.elsewhere(boto3_session) if given else self._options,
             task_count=task_count,
-            check_names=self._check_names,
-            access=self._access.elsewhere(boto3_session) if given else self._access,
         )
         self._tasks.append(task)
         return task
@@ -189,11 +181,13 @@ class Job:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_store": None, "_tasks": [], "_access": self._access.elsewhere()}
+        there = self._options.elsewhere()
+        return {**vars(self), "_store": None, "_tasks": [], "_options": there}
 
     def _connected(self) -> WriterStore:
         if self._store is None or self._process != os.getpid():  # a fork shares no connection
-            self._store, self._process = self._access.store(self._encryption), os.getpid()
+            options, self._process = self._options, os.getpid()
+            self._store = options.access.store(options.encryption)
         return self._store
 
 

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from s3commit.aws.clients import Boto3Session, Encryption
@@ -78,6 +78,10 @@ class Options:
     labels: tuple[str, ...] = ()
     access: Access = field(default=OWN, repr=False, compare=False)
 
+    def elsewhere(self, session: Boto3Session | None = None) -> "Options":
+        """The same for tasks in another process, or with another session (`Access.elsewhere`)."""
+        return replace(self, access=self.access.elsewhere(session), idempotency_key=None)
+
     @property
     def files_stay(self) -> bool:
         """True if files of others may stay beside the job's."""
@@ -106,47 +110,35 @@ class Options:
 
 
 def make_options(
-    path: str,
-    *,
-    mode: str = "append",
-    partition_by: str | Sequence[str] | None = None,
-    partition_overwrite_mode: str | None = None,
-    compression: str | None = None,
-    boto3_session: Boto3Session | None = None,
-    **others: Any,
+    path: str, *, mode: str = "append", boto3_session: Boto3Session | None = None, **others: Any
 ) -> Options:
     """The options of one write to ``path``; None is a keyword that is not given.
 
     Raises `InvalidInputError`: ``BAD_OPTION`` for a value that is not one of the keyword's,
     ``BAD_CONDITION`` for bounds that nothing can meet, and as `_check_names`.
     """
-    others |= {"partition_by": partition_by}
-    others = {name: value for name, value in others.items() if value is not None}
-    for name, value in others.items():
-        wanted, is_one = _KINDS[name]
-        if not is_one(value):
-            raise bad(name, value, wanted)
-    if (key := others.get("idempotency_key")) is not None:
+    given = {name: value for name, value in others.items() if value is not None}
+    for name, value in given.items():
+        if name in _WORDS:
+            given[name] = meaning(name, value, _WORDS[name])
+        elif not _KINDS[name][1](value):
+            raise bad(name, value, _KINDS[name][0])
+    if (key := given.get("idempotency_key")) is not None:
         check_key(key)
     if "{{" in str(path):
         raise bad("path", path, _FILLED_IN)
-    columns = others.pop("partition_by", ())
-    scope, codec = partition_overwrite_mode, compression
-    counts = {name: others.pop(name, None) for name in COUNTS}
-    destination, conditions = parse_destination(path), Conditions(**counts)
-    columns = _names(columns)
-    labels = tuple(map("=".join, others.pop("labels", {}).items()))
-    _check_names(destination, columns, for_all=others.get("check_names", True))
+    destination, columns = parse_destination(path), _names(given.pop("partition_by", ()))
+    conditions = Conditions(**{name: given.pop(name, None) for name in COUNTS})
+    _check_names(destination, columns, for_all=given.get("check_names", True))
     return Options(
         destination=destination,
         conflict=meaning("mode", mode, MODES),
-        scope=None if scope is None else meaning("partition_overwrite_mode", scope, SCOPES),
+        scope=given.pop("partition_overwrite_mode", None),
         partition_by=columns,
         conditions=conditions,
-        compression=None if codec is None else meaning("compression", codec, COMPRESSIONS),
-        labels=labels,
+        labels=tuple(map("=".join, given.pop("labels", {}).items())),
         access=OWN if boto3_session is None else Access(boto3_session),
-        **others,
+        **given,
     )
 
 
@@ -249,6 +241,11 @@ def _are_checks(checks: object) -> bool:
 
 
 ALGORITHMS: Final = ("AES256", "aws:kms", "aws:kms:dsse")
+# Of a keyword that is one of some words, their meanings.
+_WORDS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "partition_overwrite_mode": SCOPES,
+    "compression": COMPRESSIONS,
+}
 # The values of a keyword, in words, and whether a value is one.
 _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "partition_by": (
@@ -289,9 +286,7 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
 }
 
 
-KEYWORDS: Final = frozenset(
-    {"mode", "partition_overwrite_mode", "compression", "boto3_session", *_KINDS}
-)
+KEYWORDS: Final = frozenset({"mode", "boto3_session", *_WORDS, *_KINDS})
 
 
 # Of Airflow and dbt, of a shell, of Python: what was to be filled in.

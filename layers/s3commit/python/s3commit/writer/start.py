@@ -119,8 +119,32 @@ def start_job(
     ``JOB_EXISTS``).
     """
     environment = environment or Environment()
+    spec = new_spec(options, environment, client=client, who=who, job_id=job_id)
+    if store is None:
+        s3 = options.access.make_client()
+        store = found = S3ObjectStore(s3, encryption=options.encryption)
+        compares = options.check_partitions and bool(spec.partition_by)
+        side_by_side(
+            partial(check_pipeline, s3, spec.destination),
+            partial(check_place, found, options, compares=compares),
+            # With a key the files may be those of its own job, which only the pipeline knows.
+            *([] if spec.idempotency_key else [partial(refuse_files, found, options)]),
+        )
+    put_job(store, spec)
+    return Job(spec, options, environment, store, commit_timeout=options.commit_timeout)
+
+
+def new_spec(
+    options: Options,
+    environment: Environment,
+    *,
+    client: str = DEFAULT_CLIENT,
+    who: Who | None = None,
+    job_id: str | None = None,
+) -> JobSpec:
+    """The ``_job.json`` of a new job with the options. Raises as `start_job`, for the id."""
     key = options.idempotency_key
-    spec = JobSpec(
+    return JobSpec(
         job_id=check_job_id(environment.new_id() if job_id is None else job_id),
         destination=options.destination,
         conflict=options.conflict,
@@ -134,27 +158,6 @@ def start_job(
         conditions=options.conditions,
         note=options.note,
         labels=options.labels,
-    )
-    if store is None:
-        s3 = options.access.make_client()
-        store = found = S3ObjectStore(s3, encryption=options.encryption)
-        compares = options.check_partitions and bool(spec.partition_by)
-        side_by_side(
-            partial(check_pipeline, s3, spec.destination),
-            partial(check_place, found, options, compares=compares),
-            # With a key the files may be those of its own job, which only the pipeline knows.
-            *([partial(refuse_files, found, options)] if key is None else []),
-        )
-    put_job(store, spec)
-    return Job(
-        spec,
-        options.uploads,
-        options.encryption,
-        environment,
-        store,
-        commit_timeout=options.commit_timeout,
-        _check_names=options.check_names,
-        _access=options.access,
     )
 
 

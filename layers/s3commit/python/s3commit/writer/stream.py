@@ -60,9 +60,7 @@ class PendingUpload(io.BufferedIOBase):
         self._length = 0
         self._buffer = transfer.buffer(1)
         self._parts: list[Future[str]] = []  # the etag of each
-        self._upload_id = store.create_upload(
-            target.bucket, target.key, metadata=target.metadata, content_type=target.content_type
-        )
+        self._upload_id = target.begin(store)
 
     @property
     def name(self) -> str:
@@ -94,18 +92,8 @@ class PendingUpload(io.BufferedIOBase):
         """The file as the manifest names it; `StreamClosedError` unless closed well."""
         if self._state is not _State.CLOSED:
             raise StreamClosedError(f"{self.name} is {self._state.name.lower()}: not a whole file")
-        target = self._target
-        return PendingFile(
-            bucket=target.bucket,
-            key=target.key,
-            upload_id=self._upload_id,
-            etags=tuple(part.result() for part in self._parts),
-            length=self._length,
-            job_id=target.directory.job_id,
-            task_id=target.task_id,
-            attempt_id=target.attempt_id,
-            rows=self.rows,
-        )
+        etags = (part.result() for part in self._parts)
+        return self._target.pending(self._upload_id, etags, self._length, self.rows)
 
     def writable(self) -> bool:
         """True, as of any file opened for writing."""

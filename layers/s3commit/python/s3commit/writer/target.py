@@ -1,8 +1,10 @@
 """Where a pending upload goes, and the attempt that writes it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from s3commit.core.documents.pendingset import PendingFile
 from s3commit.core.formats.layout import (
     MAX_KEY_BYTES,
     META_ATTEMPT,
@@ -14,6 +16,7 @@ from s3commit.core.formats.layout import (
 )
 from s3commit.core.formats.skipped_names import is_skipped
 from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.ports.objects import WriterStore
 
 DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
 
@@ -53,6 +56,20 @@ class Target:
             META_TASK: self.task_id,
             META_ATTEMPT: self.attempt_id,
         }
+
+    def begin(self, store: WriterStore) -> str:
+        """Start the upload: one request. Returns its id."""
+        return store.create_upload(
+            self.bucket, self.key, metadata=self.metadata, content_type=self.content_type
+        )
+
+    def pending(
+        self, upload_id: str, etags: Iterable[str], length: int, rows: int | None, origin: str = ""
+    ) -> PendingFile:
+        """The file as the manifest names it."""
+        ids = (self.directory.job_id, self.task_id, self.attempt_id)
+        parts = tuple(etags)
+        return PendingFile(self.bucket, self.key, upload_id, parts, length, *ids, rows, origin)
 
 
 def file_key(directory: JobDirectory, relative_path: str, *, check_names: bool = True) -> str:

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
-from s3commit.aws.clients import Encryption
 from s3commit.core.documents.pendingset import PendingSet, encode_pendingset
 from s3commit.core.documents.request_json import CountedAttempt
 from s3commit.core.formats.layout import JobDirectory, check_id
@@ -17,11 +16,11 @@ from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.checks import Figures
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.ports.objects import WriterStore
-from s3commit.writer.access import OWN, Access
 from s3commit.writer.conditional_put import put_own
+from s3commit.writer.options import Options
 from s3commit.writer.stream import PendingUpload
 from s3commit.writer.target import DEFAULT_CONTENT_TYPE, Target, file_key
-from s3commit.writer.transfer import Transfer, UploadSettings
+from s3commit.writer.transfer import Transfer
 
 _COPIED_BYTES: Final = 1024 * 1024
 
@@ -54,20 +53,15 @@ class Task:
         attempt_id: str,
         store: WriterStore | None,
         *,
-        settings: UploadSettings,
-        encryption: Encryption | None = None,
+        options: Options,
         task_count: int | None = None,
-        check_names: bool = True,
-        access: Access = OWN,
     ) -> None:
         self.directory = directory
         self.task_id = check_id(task_id, "task id")
         self.attempt_id = check_id(attempt_id, "attempt id")
-        self._encryption = encryption
+        self._options = options
         self._task_count = task_count
-        self._check_names = check_names
-        self._access = access
-        self._transfer = Transfer(settings)
+        self._transfer = Transfer(options.uploads)
         self._given_store = store
         self._streams: dict[str, PendingUpload | None] = {}
         self._lock = threading.Lock()
@@ -132,7 +126,7 @@ class Task:
                 before (``DUPLICATE_PATH``).
             S3CommitError: of S3, by what is then true; so with all that follows.
         """
-        key = file_key(self.directory, relative_path, check_names=self._check_names)
+        key = file_key(self.directory, relative_path, check_names=self._options.check_names)
         with self._lock:
             self._check_running()
             if key in self._streams:
@@ -237,23 +231,15 @@ class Task:
                 f"task {self.task_id} has opened a file and cannot be pickled: send it before it"
                 " opens one, or send its job and create the task there"
             )
-        return self._like(self._access.elsewhere()), (self.task_id, self.attempt_id, None)
+        return self._like(self._options.elsewhere()), (self.task_id, self.attempt_id, None)
 
-    def _like(self, access: Access) -> partial[Task]:
-        return partial(
-            Task,
-            self.directory,
-            settings=self._transfer.settings,
-            encryption=self._encryption,
-            task_count=self._task_count,
-            check_names=self._check_names,
-            access=access,
-        )
+    def _like(self, options: Options) -> partial[Task]:
+        return partial(Task, self.directory, options=options, task_count=self._task_count)
 
     @property
     def _store(self) -> WriterStore:
         if self._given_store is None or self._process != os.getpid():  # a fork shares none
-            self._given_store = self._access.store(self._encryption)
+            self._given_store = self._options.access.store(self._options.encryption)
             self._process = os.getpid()
         return self._given_store
 
@@ -285,7 +271,7 @@ class Task:
 
 def another(task: Task, task_id: str, attempt_id: str) -> Task:
     """Another task of the same job, or another try, with the same connection."""
-    return task._like(task._access)(task_id, attempt_id, task._given_store)
+    return task._like(task._options)(task_id, attempt_id, task._given_store)
 
 
 def connect(task: Task) -> None:

@@ -8,6 +8,7 @@ process.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -15,11 +16,9 @@ from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.aws.parallel import ThreadMap
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.commit_manifest import CommittedFile
-from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.documents.pages import in_groups
 from s3commit.core.documents.pendingset import PendingFile, PendingSet
 from s3commit.core.documents.request_json import CountedAttempt
-from s3commit.core.documents.result_json import JobResult
 from s3commit.core.formats.layout import JobDirectory, check_job_id
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import JobFailedError, JobRefusedError, S3CommitError
@@ -38,13 +37,12 @@ from s3commit.writer.options import (
     make_options,
     nothing_written,
 )
-from s3commit.writer.start import DEFAULT_CLIENT, put_job
+from s3commit.writer.start import new_spec, put_job
 from s3commit.writer.strays import refusing_strays
 from s3commit.writer.system import Environment
 from s3commit.writer.target import Target
 from s3commit.writer.task import put_manifest
 from s3commit.writer.transfer import MAX_PARTS, MIB
-from s3commit.writer.who import this_program
 
 COPIED_BYTES: Final = 512 * MIB  # that S3 copies with one request
 FILES_OF_A_TASK: Final = 1_000
@@ -98,10 +96,7 @@ def undo(
     with nothing_written():
         ports, directory, options = _connect(path, job_id, keywords)
         planned = plan_undo(ports, directory, leave_removed=leave_removed)
-    if dry_run:
-        return _would(planned)
-    done = carrying_out(ports, options, Environment())(planned)
-    return committed(JobDirectory(directory.destination, done.job_id), done)
+    return _would(planned) if dry_run else carry_out(ports, planned, options, Environment())
 
 
 @refusing_strays
@@ -152,10 +147,8 @@ def undo_back_to(
         way = plan_way_back(ports, directory)
     if dry_run:
         return {one.directory.job_id: _would(planned) for one, planned in way.undos}
-    return {
-        job.job_id: committed(JobDirectory(job.destination, result.job_id), result)
-        for job, result in take_back(ports, way, carrying_out(ports, options, Environment()))
-    }
+    carry = partial(carry_out, ports, options=options, environment=Environment())
+    return {job.job_id: result for job, result in take_back(ports, way, carry)}
 
 
 def _connect(
@@ -165,22 +158,8 @@ def _connect(
     directory = JobDirectory(options.destination, check_job_id(job_id))
     client = options.access.make_client(connections=WORKERS)
     check_pipeline(client, directory.destination)
-    store = S3ObjectStore(client, encryption=keywords["encryption"])
+    store = S3ObjectStore(client, encryption=options.encryption)
     return S3Ports(store, parallel=ThreadMap(WORKERS)), directory, options
-
-
-def carrying_out(
-    ports: S3Ports, options: Options, environment: Environment
-) -> Callable[[PlannedUndo], JobResult]:
-    """`carry_out`, with the options of a call."""
-    return partial(
-        carry_out,
-        ports,
-        environment=environment,
-        commit_timeout=options.commit_timeout,
-        note=options.note,
-        labels=options.labels,
-    )
 
 
 def _would(planned: PlannedUndo) -> CommitResult:
@@ -192,9 +171,9 @@ def _would(planned: PlannedUndo) -> CommitResult:
 
 
 def take_back(
-    ports: S3Ports, way: WayBack, carry: Callable[[PlannedUndo], JobResult]
-) -> Iterator[tuple[JobDirectory, JobResult]]:
-    """Undo as planned, each job with the result of its undo. Raises as `undo_back_to`.
+    ports: S3Ports, way: WayBack, carry: Callable[[PlannedUndo], CommitResult]
+) -> Iterator[tuple[JobDirectory, CommitResult]]:
+    """Undo as planned by `carry_out`; each job with its result. Raises as `undo_back_to`.
 
     Before each undo, and at the end, it looks whether the plan still holds.
     """
@@ -222,38 +201,26 @@ def take_back(
 
 
 def carry_out(
-    ports: S3Ports,
-    planned: PlannedUndo,
-    environment: Environment,
-    *,
-    commit_timeout: float,
-    note: str = "",
-    labels: tuple[str, ...] = (),
-) -> JobResult:
+    ports: S3Ports, planned: PlannedUndo, options: Options, environment: Environment
+) -> CommitResult:
     """Undo as planned, and wait for the outcome. Raises as `undo`."""
-    place = planned.directory.destination
-    spec = JobSpec(
-        job_id=environment.new_id(),
-        destination=place,
+    spec = replace(
+        new_spec(options, environment),
+        destination=planned.directory.destination,
         conflict=Conflict.REPLACE,
-        created_at=environment.now(),
-        client=DEFAULT_CLIENT,
-        who=this_program(),
         idempotency_key=planned.key,
         undoes=planned.directory.job_id,
         leave_removed=planned.leaves_removed,
-        note=note,
-        labels=labels,
     )
     put_job(ports.store, spec)
-    with Job(spec, _environment=environment, _store=ports.store) as job:
-        job.commit_timeout = commit_timeout
+    timeout = options.commit_timeout
+    with Job(spec, options, environment, ports.store, commit_timeout=timeout) as job:
         groups = in_groups(planned.copies(job.job_id), FILES_OF_A_TASK)
         attempts = [_copy(ports, job, f"{n}", group) for n, group in enumerate(groups)]
         result = job._ended(attempts)
     if result.already_committed and result.error:  # the key's data has been written again since
         raise JobFailedError(result.error.message, code=result.error.code)
-    return result
+    return committed(job.directory, result)
 
 
 def _copy(
@@ -274,9 +241,7 @@ def _copy(
 
 def _upload(ports: S3Ports, target: Target, file: CommittedFile, version: str) -> PendingFile:
     bucket, key, store = target.bucket, target.key, ports.store
-    upload_id = store.create_upload(
-        bucket, key, metadata=target.metadata, content_type=target.content_type
-    )
+    upload_id = target.begin(store)
     step = max(COPIED_BYTES, -(-file.length // MAX_PARTS))
     sources = [PartSource(file.key, version)]
     if file.length > step:
@@ -287,15 +252,4 @@ def _upload(ports: S3Ports, target: Target, file: CommittedFile, version: str) -
         for number, source in enumerate(sources, start=1)
         if file.length
     ] or [store.upload_part(bucket, key, upload_id, 1, b"")]  # there is nothing to copy
-    return PendingFile(
-        bucket,
-        key,
-        upload_id,
-        tuple(etags),
-        file.length,
-        job_id=target.directory.job_id,
-        task_id=target.task_id,
-        attempt_id=target.attempt_id,
-        rows=file.rows,
-        origin=file.first_key,
-    )
+    return target.pending(upload_id, etags, file.length, file.rows, file.first_key)

@@ -11,7 +11,6 @@ import click
 from flask import Flask, Response, abort, render_template, request, stream_with_context, url_for
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import HTTPException
-from werkzeug.serving import WSGIRequestHandler
 
 from s3commit.cli.page.door import Door
 from s3commit.cli.page.job_view import job_view, log_view
@@ -122,11 +121,6 @@ def _text(value: Any) -> Any:
     return printable(value) if type(value) is str else value
 
 
-class _Quiet(WSGIRequestHandler):
-    def log(self, type: str, message: str, *args: Any) -> None:
-        """See werkzeug; the address has the token, which belongs in no log."""
-
-
 @contextmanager
 def served(session: Session, port: int) -> Iterator[str]:
     """The page for the length of the block: the address that leads into it. Raises as `Serving`."""
@@ -137,5 +131,5 @@ def served(session: Session, port: int) -> Iterator[str]:
         application, address = make_page(session, taken)
         return application
 
-    with closing(Serving(port, make, _Quiet, "ui")):
+    with closing(Serving(port, make, "ui")):
         yield address

@@ -7,7 +7,7 @@ from typing import Final
 from s3commit.core.calls.routes import following
 from s3commit.core.documents.ticket import UNKNOWN, Ticket
 from s3commit.core.model.errors import S3CommitError
-from s3commit.core.model.limits import FEW_FILES
+from s3commit.core.model.limits import are_few
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports
 from s3commit.core.ports.clock import CallTime
@@ -63,5 +63,5 @@ def walk_call(
 def _is_small(ticket: Ticket) -> bool:
     """False as well if the call has read neither the request nor the plan that it needs."""
     if ticket.known.request is not None:
-        return ticket.known.request.files <= FEW_FILES
-    return ticket.files <= FEW_FILES and (bool(ticket.plan) or ticket.state is not JobState.SEALED)
+        return are_few(ticket.known.request.files)
+    return are_few(ticket.files) and (bool(ticket.plan) or ticket.state is not JobState.SEALED)

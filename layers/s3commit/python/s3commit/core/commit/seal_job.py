@@ -21,7 +21,7 @@ from s3commit.core.model.errors import (
     NeedsOperatorError,
     S3CommitError,
 )
-from s3commit.core.model.limits import FEW_FILES
+from s3commit.core.model.limits import are_few
 from s3commit.core.model.outcome import ALREADY_COMMITTED, Failure, Outcome
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
@@ -125,7 +125,7 @@ def _seal(
     _, request = judged
     put_at = max(request.put_at, record.opened_at) if request.put_at else ""
     # The step that follows in this call reads these.
-    follows = request.files <= FEW_FILES
+    follows = are_few(request.files)
     sealed, manifests = together(
         ports.parallel,
         partial(advance, JobState.SEALED, requested_at=put_at),

@@ -31,11 +31,11 @@ from s3commit.core.model.checks import CheckedColumn, Figures
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import JobRefusedError
 from s3commit.core.model.limits import (
-    FEW_FILES,
     MAX_JOB_FILES,
     MAX_TOTAL_BYTES,
     PAGE_FILES,
     UNITS_OF_A_JOB,
+    are_few,
 )
 from s3commit.core.model.record import JobRecord, PlanFacts
 from s3commit.core.model.states import JobState
@@ -169,9 +169,10 @@ def _verify(
         _refuse_to_replace(ports, directory)
     # The request's claims set the size of the units, so it is judged before they are made.
     total = request.files
+    is_small = are_few(total)
     _refuse_more(total)
     checks = list(map(CheckedColumn, spec.conditions.checks))
-    found = _Counted(256 if total <= FEW_FILES else SAMPLED, checks)
+    found = _Counted(256 if is_small else SAMPLED, checks)
     first = ticket.known.manifests
     manifests = counted_manifests(ports, directory, request.attempts, first)
     files = found.files(directory, manifests, is_undo=bool(record.undoes))
@@ -184,15 +185,12 @@ def _verify(
     def beside() -> None:
         nonlocal partitions
         find = partial(_find_uploads, ports, directory, found, record.opened_at)
-        if total <= FEW_FILES:
+        if is_small:
             looked["keys"] = [*in_groups(sorted(found.sample), PAGE_FILES)]
             looked["partitions"] = sorted(found.partitions)
         write = partial(write_partitions, ports, directory, found.partitions)
         _, partitions, _ = together(
-            ports.parallel,
-            find,
-            write if by_partition else str,
-            look if total <= FEW_FILES else str,
+            ports.parallel, find, write if by_partition else str, look if is_small else str
         )
 
     with unless_overtaken(ports, ticket, JobState.SEALED):

@@ -66,6 +66,11 @@ class CommitHeader:
     labels: Labels = ()
 
     @property
+    def replaced_files(self) -> int:
+        """How many files it has removed."""
+        return self.replaced.files if self.replaced else 0
+
+    @property
     def leaves_removed(self) -> bool:
         """True of an undo, if it does not say that it restores all that its job had replaced."""
         return self.replaced is None or not self.replaced.restores_all

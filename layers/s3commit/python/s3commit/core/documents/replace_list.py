@@ -40,10 +40,15 @@ def write_replaced(
 
 
 def replaced_files(
-    ports: S3Ports, directory: JobDirectory, facts: ReplacedFacts
+    ports: S3Ports, directory: JobDirectory, facts: ReplacedFacts | None
 ) -> Iterator[ListedObject]:
-    """The files and markers of the list. Raises as `read_index`, and as `decode_replaced`."""
+    """The files and markers of the list, if it has files.
+
+    Raises as `read_index`, and as `decode_replaced`.
+    """
     decode = partial(decode_replaced, directory=directory)
+    if not facts or not facts.files:
+        return iter(())
     return read_list(ports, directory.of_replaced, facts.sha256, decode)
 
 

@@ -129,7 +129,7 @@ def _is_new(store: ObjectReader, job: JobDirectory, owner: str | None) -> bool:
     with suppress(*NOT_READABLE):
         if owner is not None:
             header = read_commit_header(store, JobDirectory(job.destination, owner))
-            return not header.undoes and not (header.replaced and header.replaced.files)
+            return not header.undoes and not header.replaced_files
     return False
 
 

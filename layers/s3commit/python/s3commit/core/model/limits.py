@@ -28,6 +28,12 @@ PAGE_FILES: Final = 256
 # Files of a small job: several steps run in one call, which keeps all keys, 10 MB at the most.
 FEW_FILES: Final = 10_000
 
+
+def are_few(files: int) -> bool:
+    """True for the files of a small job."""
+    return files <= FEW_FILES
+
+
 # Files whose keys are looked at one by one before the decision, at worst with a HEAD each, half a
 # minute of a processor. For a job of more, all of its destination is listed.
 FILES_LOOKED_AT: Final = 20_000

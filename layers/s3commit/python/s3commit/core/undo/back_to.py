@@ -7,8 +7,9 @@ it again.
 """
 
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from operator import attrgetter
 from typing import Final
 
@@ -28,7 +29,7 @@ from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
 from s3commit.core.model.record import ReplacedFacts
 from s3commit.core.ports.bundle import S3Ports
-from s3commit.core.ports.objects import ListedObject, listed_at
+from s3commit.core.ports.objects import listed_at
 from s3commit.core.undo.files import NOT_COMMITTED, NOTHING_TO_UNDO, refuse
 from s3commit.core.undo.job import PlannedUndo, plan_undo
 from s3commit.core.undo.later import Done, Listed, is_surely_later, listed_around
@@ -64,28 +65,25 @@ def plan_way_back(ports: S3Ports, directory: JobDirectory) -> WayBack:
             f" {MAX_UNDOS}: go back to a later job first",
         )
     # By S3's clocks, as those of the other jobs: this machine's may be slow.
-    at = shifted(max(one.put_at for one in left), 2 * S3_CLOCKS) if left else ""
-    undos, done = list[tuple[Commit, PlannedUndo]](), list[Done]()
-    while left:
-        for one in left:
-            try:
-                planned = plan_undo(ports, one.directory, leave_removed=False, after=done)
-            except JobRefusedError as error:
-                if error.code == NOTHING_TO_UNDO:
-                    continue  # as yet: within S3's clocks one that is older by them may be later
-                said = re.sub(rf"job {_PLANNED}\w+", "an undo of this plan", error.message)
-                refuse(
-                    error.code,
-                    f"{directory.destination.uri} can't go back to job {directory.job_id}, as the"
-                    f" undo of job {one.directory.job_id} at {one.directory.destination.uri} is"
-                    f" refused: {said}",
-                )
-            done.append(_as_done(planned, len(done), at))
-            undos.append((one, planned))
-            left.remove(one)
-            break
-        else:
-            break
+    at = shifted(left[0].put_at, 2 * S3_CLOCKS) if left else ""
+    undos, done, following = list[tuple[Commit, PlannedUndo]](), list[Done](), iter(left)
+    while one := next(following, None):
+        try:
+            planned = plan_undo(ports, one.directory, leave_removed=False, after=done)
+        except JobRefusedError as error:
+            if error.code == NOTHING_TO_UNDO:
+                continue  # as yet: within S3's clocks one that is older by them may be later
+            said = re.sub(rf"job {_PLANNED}\w+", "an undo of this plan", error.message)
+            refuse(
+                error.code,
+                f"{directory.destination.uri} can't go back to job {directory.job_id}, as the undo"
+                f" of job {one.directory.job_id} at {one.directory.destination.uri} is refused:"
+                f" {said}",
+            )
+        done.append(_as_done(planned, len(done), at))
+        undos.append((one, planned))
+        left.remove(one)
+        following = iter(left)
     return WayBack(directory, tuple(undos), frozenset(one.directory for one in left))
 
 
@@ -105,7 +103,7 @@ def jobs_to_undo(ports: S3Ports, directory: JobDirectory) -> list[Commit]:
     undone, undo_of = undone_jobs(since), {one.undoes: one for one in since if one.undoes}
     found = []
     for one in later.values():
-        if one.undoes in later or one.directory in undone or not _has_effect(one):
+        if one.undoes in later or one.directory in undone:
             continue  # it goes with the job that it undoes, or needs no act
         if not table.is_touched_by(one):
             continue
@@ -160,10 +158,6 @@ def _since(ports: S3Ports, directory: JobDirectory) -> tuple[Commit, list[Commit
     return read((directory, place)), commits
 
 
-def _has_effect(one: Commit) -> bool:
-    return bool(one.header.files or (one.header.replaced and one.header.replaced.files))
-
-
 @dataclass(frozen=True, slots=True)
 class _Table:
     """The effects of jobs below ``root``, seen from the ``own`` one."""
@@ -186,7 +180,7 @@ class _Table:
         if one.undoes == own or one.undoes in later or own.job_id in self.owners(one):
             return True
         is_earlier = self.own.undoes == job or job.job_id in self.owners(self.own)
-        if not is_earlier and _has_effect(one) and self.is_touched_by(one):
+        if not is_earlier and self.is_touched_by(one):
             refuse(
                 REPLACED_SINCE,
                 f"jobs {own.job_id} and {job.job_id} were committed within {S3_CLOCKS} s, and S3's"
@@ -198,7 +192,8 @@ class _Table:
     def owners(self, one: Commit) -> set[str | None]:
         """The jobs whose files here it has replaced; None among them: not known."""
         try:
-            return {owner_of(file.key) for file in self._replaced(one.directory, one.header)}
+            replaced = replaced_files(self.ports, one.directory, one.header.replaced)
+            return {owner_of(file.key) for file in replaced if file.key.startswith(self.root)}
         except NeedsOperatorError:
             return {None}
 
@@ -207,27 +202,23 @@ class _Table:
 
         Files of undone jobs do not come back when the job that had replaced them is undone.
         """
-        job, is_here = one.directory, self._is_here
-        if job.destination.prefix.startswith(self.root):
+        if not one.header.files and not one.header.replaced_files:
+            return False
+        job: JobDirectory | None = one.directory
+        if one.directory.destination.prefix.startswith(self.root):
             return True
-        try:
-            while True:
+        seen = set[JobDirectory]()  # forged manifests may undo each other
+        with suppress(*NOT_READABLE, NeedsOperatorError):
+            while job and job not in seen:
+                seen.add(job)
                 header, files = stream_commit_manifest(self.ports.store, job)
-                if any(map(is_here, files)) or any(True for _ in self._replaced(job, header)):
+                replaced = replaced_files(self.ports, job, header.replaced)
+                keys = chain((one.key for one in files), (one.key for one in replaced))
+                if any(key.startswith(self.root) for key in keys):
                     return True
-                if not header.undoes:
-                    return False
-                job = JobDirectory(job.destination, header.undoes)
-        except (*NOT_READABLE, NeedsOperatorError):
-            return True
-
-    def _is_here(self, file: ListedObject | CommittedFile) -> bool:
-        return file.key.startswith(self.root)
-
-    def _replaced(self, job: JobDirectory, header: CommitHeader) -> Iterator[ListedObject]:
-        facts = header.replaced
-        if facts and facts.files:
-            yield from filter(self._is_here, replaced_files(self.ports, job, facts))
+                job = JobDirectory(job.destination, header.undoes) if header.undoes else None
+            return job is not None
+        return True
 
 
 def _as_done(planned: PlannedUndo, number: int, at: str) -> Done:

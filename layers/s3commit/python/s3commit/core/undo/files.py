@@ -24,9 +24,8 @@ from s3commit.core.model.errors import (
     NotFoundError,
 )
 from s3commit.core.model.limits import MAX_JOB_FILES
-from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ListedObject
-from s3commit.core.undo.bound import Bound
+from s3commit.core.undo.bound import Look
 from s3commit.core.undo.later import Listed, each_of, files_of, named_above
 
 NOT_COMMITTED: Final = "NOT_COMMITTED"
@@ -38,13 +37,12 @@ def refuse(code: str, message: str) -> NoReturn:
     raise JobRefusedError(message, code=code)
 
 
-def manifest_of(
-    ports: S3Ports, directory: JobDirectory, bound: Bound
-) -> tuple[CommitHeader, list[CommittedFile]]:
+def manifest_of(look: Look, directory: JobDirectory) -> tuple[CommitHeader, list[CommittedFile]]:
     """The job's own list. Raises `JobRefusedError` where it is missing or can't be read."""
+    store = look.ports.store
     try:
-        header, files = stream_commit_manifest(ports.store, directory, max_bytes=MAX_WHOLE_BYTES)
-        return header, list(bound.held(bound.in_time(files)))
+        header, files = stream_commit_manifest(store, directory, max_bytes=MAX_WHOLE_BYTES)
+        return header, list(look.held(look.in_time(files)))
     except InvalidInputError as error:
         refuse(error.code, f"the list of the files of job {directory.job_id}: {error.message}")
     except NotFoundError:
@@ -52,19 +50,17 @@ def manifest_of(
 
 
 def replaced_by(
-    ports: S3Ports, directory: JobDirectory, header: CommitHeader, bound: Bound
+    look: Look, directory: JobDirectory, header: CommitHeader
 ) -> tuple[dict[str, ListedObject], JobRefusedError | None]:
     """The files that the job replaced, by key; or why they can't come back. Files alone do."""
-    if header.replaced is None or not header.replaced.files:
-        return {}, None
     root = len(directory.destination.prefix)
-    found = bound.in_time(replaced_files(ports, directory, header.replaced))
+    found = look.in_time(replaced_files(look.ports, directory, header.replaced))
     data = (one for one in found if is_data(one.key[root:]))
     try:
-        files = {one.key: one for one in bound.held(islice(data, MAX_JOB_FILES + 1))}
+        files = {one.key: one for one in look.held(islice(data, MAX_JOB_FILES + 1))}
     except NeedsOperatorError:
         return {}, JobRefusedError(
-            f"job {directory.job_id} replaced {header.replaced.files} files, and the list of them"
+            f"job {directory.job_id} replaced {header.replaced_files} files, and the list of them"
             " has expired: it is kept for the deployment's retentionDays",
             code="LIST_GONE",
         )
@@ -78,14 +74,13 @@ def replaced_by(
 
 
 def present(
-    ports: S3Ports,
-    directory: JobDirectory,
+    look: Look,
+    bucket: str,
     listing: Iterable[ListedObject],
     wanted: Mapping[str, CommittedFile],
     *,
     put: Mapping[str, str],
     back: Mapping[str, ListedObject],
-    bound: Bound,
 ) -> tuple[tuple[ListedObject, ...], set[str]]:
     """Those of the files ``wanted`` that are in the listing; each is what its job has put there.
 
@@ -100,7 +95,7 @@ def present(
     def changed(one: ListedObject) -> str:
         was = wanted[one.key]
         with suppress(AccessError, InvalidInputError):  # under a key of another's
-            facts = ports.store.head(directory.bucket, one.key)
+            facts = look.ports.store.head(bucket, one.key)
             return "" if facts and facts.matches(was.length, was.etag) else one.key
         return one.key
 
@@ -113,7 +108,7 @@ def present(
                 unsure.append(found[-1])
         elif (one := back.get(listed.key)) and one.length == listed.length:
             again.add(one.key)
-    for key in filter(None, ports.parallel(changed, bound.in_time(unsure))):
+    for key in filter(None, look.ports.parallel(changed, look.in_time(unsure))):
         refuse("FILES_CHANGED", f"{key!r} is not what the job has put there")
     return tuple(found), again
 
@@ -130,12 +125,12 @@ def brought_back(again: set[str], restores: Iterable[CommittedFile]) -> JobRefus
 
 
 def named_files(
-    ports: S3Ports, back: Mapping[str, ListedObject], made: list[Listed], bound: Bound
+    look: Look, back: Mapping[str, ListedObject], made: list[Listed]
 ) -> tuple[dict[str, CommittedFile], set[JobDirectory]]:
     """The replaced files that lists of jobs name, and these jobs: a name alone proves nothing."""
 
     def known(listed: Listed) -> list[CommittedFile]:
-        return files_of(ports, bound, listed[0], as_replaced)
+        return files_of(look, listed[0], as_replaced)
 
     def as_replaced(file: CommittedFile) -> CommittedFile | None:
         if one := back.get(file.key):
@@ -144,7 +139,7 @@ def named_files(
 
     found: dict[str, CommittedFile] = {}
     theirs = set[JobDirectory]()
-    lists = each_of(ports, known, made, lambda listed: listed[1].length)
+    lists = each_of(look, known, made, lambda listed: listed[1].length)
     for (job, _), files in zip(made, lists, strict=True):
         found |= {file.key: file for file in files}
         theirs |= {job} if files else set()
@@ -152,8 +147,7 @@ def named_files(
 
 
 def restored_files(
-    ports: S3Ports,
-    bound: Bound,
+    look: Look,
     back: Iterable[ListedObject],
     named: Mapping[str, CommittedFile],
     undone: Iterable[JobDirectory],
@@ -166,7 +160,7 @@ def restored_files(
     for job in undone:
         gone.setdefault(job.job_id, []).append(job)
     was = [named.get(one.key) or CommittedFile(one.key, one.length, one.etag) for one in back]
-    others = cache(partial(named_above, ports, bound, {file.first_key for file in was}))
+    others = cache(partial(named_above, look, {file.first_key for file in was}))
     for file in was:
         its = gone.get(owner_of(file.first_key) or "", ())
         below = (job for job in its if file.first_key.startswith(job.destination.prefix))

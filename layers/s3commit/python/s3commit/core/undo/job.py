@@ -25,7 +25,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, S3Ports
 from s3commit.core.ports.parallel import in_order
-from s3commit.core.undo.bound import Bound
+from s3commit.core.undo.bound import Look
 from s3commit.core.undo.files import NOT_COMMITTED, NOTHING_TO_UNDO, refuse
 from s3commit.core.undo.later import Done
 from s3commit.core.undo.look_back import Undo, instead, look_back
@@ -62,7 +62,7 @@ def plan_undo(
     Raises `JobRefusedError` as `look_back`, ``REPLACED_SINCE``, ``LIST_GONE`` and ``TOO_LARGE`` if
     what the job replaced can't come back, and ``VERSIONS_GONE`` if the bucket has not kept it all.
     """
-    found = look_back(ports, directory, Bound(), after)
+    found = look_back(Look(ports), directory, after)
     if leave_removed:
         if not found.removes:
             refuse(NOTHING_TO_UNDO, f"none of the files of job {directory.job_id} exist any more")
@@ -108,7 +108,7 @@ def _judged(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
     if known is not None and known.state is not JobState.COMMITTED:
         refuse(NOT_COMMITTED, f"job {undone.job_id} is {known.state}: there is nothing to undo")
     appends = Appends(ports, record)
-    found = look_back(ports, undone, Bound(ports.clock))
+    found = look_back(Look(ports, ports.clock), undone)
     under_way = appends.to_leave()  # a forged manifest may name their files
     for one in found.removes:
         nodes = under_way.get(owner_of(one.key) or "", ())

@@ -29,7 +29,7 @@ from s3commit.core.model.moments import shifted
 from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ListedObject, listed_at
 from s3commit.core.ports.parallel import in_order
-from s3commit.core.undo.bound import Bound
+from s3commit.core.undo.bound import Look
 
 LISTS_AT_ONCE: Final = 64
 _MOMENT: Final = len("2026-11-21T22:07:22.123Z")
@@ -40,39 +40,35 @@ Place = tuple[str, str | None]  # a destination, and an element of a `Reach`
 
 
 def each_of(
-    ports: S3Ports, function: Callable[[T], Any], items: Iterable[T], bytes_of: Callable[[T], int]
+    look: Look, function: Callable[[T], Any], items: Iterable[T], bytes_of: Callable[[T], int]
 ) -> Iterator[Any]:
     """The results of a function that reads a list of files, in order; few lists are held."""
     for some in grouped(items, LISTS_AT_ONCE, bytes_of, MAX_WHOLE_BYTES):
-        yield from in_order(ports.parallel, function, some)
+        yield from in_order(look.ports.parallel, function, some)
 
 
 def commits_around(
-    ports: S3Ports,
-    directory: JobDirectory,
-    roots: Collection[str],
-    makers: Collection[str],
-    bound: Bound,
+    look: Look, directory: JobDirectory, roots: Collection[str], makers: Collection[str]
 ) -> tuple[Commit | None, list[Commit], list[Listed]]:
     """The job's own commit, if it is there; and those since, above, at and below ``roots``.
 
     In their order. By S3's clocks: some that are a little earlier are among them. And the lists of
     all jobs there that have the ids of the ``makers``.
     """
-    store, bucket = ports.store, directory.bucket
+    store, bucket = look.ports.store, directory.bucket
     found = listed_at(store, bucket, directory.commits)
     since = shifted(found.modified, -2 * S3_CLOCKS) if found else ""
-    listed = listed_around(ports, bucket, roots)
+    listed = listed_around(look.ports, bucket, roots)
     made: list[Listed] = []
 
     def wanted() -> Iterator[Listed]:
-        for one in bound.in_time(listed):
+        for one in look.in_time(listed):
             if one[0].job_id in makers:
-                made.extend(bound.lists([one]))
+                made.extend(look.lists([one]))
             if one[1].modified >= since:
                 yield one
 
-    read = read_commits(store, ports.parallel, bound.lists(wanted()))
+    read = read_commits(store, look.ports.parallel, look.lists(wanted()))
     commits = sorted(map(_short, read), key=lambda one: one.moment)
     own = next((one for one in commits if one.directory == directory), None)
     return own, [one for one in commits if one is not own], made
@@ -102,31 +98,27 @@ def _short(commit: Commit) -> Commit:
     return replace(commit, header=header)
 
 
-def files_of(
-    ports: S3Ports, bound: Bound, job: JobDirectory, wanted: Callable[[CommittedFile], T | None]
-) -> list[T]:
+def files_of(look: Look, job: JobDirectory, wanted: Callable[[CommittedFile], T | None]) -> list[T]:
     """The files ``wanted`` of the job's manifest; none, where it can't be read."""
     with suppress(*NOT_READABLE):
-        _, files = stream_commit_manifest(ports.store, job, max_bytes=MAX_WHOLE_BYTES)
-        return list(bound.held(filter(None, map(wanted, bound.lines(files)))))
+        _, files = stream_commit_manifest(look.ports.store, job, max_bytes=MAX_WHOLE_BYTES)
+        return list(look.held(filter(None, map(wanted, look.lines(files)))))
     return []
 
 
-def named_above(
-    ports: S3Ports, bound: Bound, among: Collection[str], job: JobDirectory
-) -> set[str]:
+def named_above(look: Look, among: Collection[str], job: JobDirectory) -> set[str]:
     """The keys ``among`` those given that a job further up with the same id names as its files."""
 
     def key(file: CommittedFile) -> str | None:
         return file.key if file.key in among else None
 
-    places = filter(ports.serves, directories_above(job.destination.prefix))
+    places = filter(look.ports.serves, directories_above(job.destination.prefix))
     jobs = (JobDirectory(Destination(job.bucket, place), job.job_id) for place in places)
-    return {one for job in bound.lists(jobs) for one in files_of(ports, bound, job, key)}
+    return {one for job in look.lists(jobs) for one in files_of(look, job, key)}
 
 
 def copies_of(
-    ports: S3Ports, bound: Bound, undos: Iterable[Commit], first: Mapping[str, int]
+    look: Look, undos: Iterable[Commit], first: Mapping[str, int]
 ) -> Iterator[CommittedFile]:
     """The copies that the undos have brought back of files, given by first keys and lengths."""
 
@@ -134,19 +126,19 @@ def copies_of(
         is_one = first.get(file.origin) == file.length and is_copy(file.key, file.origin)
         return file if is_one else None
 
-    for one in bound.lists(undos):
-        yield from files_of(ports, bound, one.directory, copied)
+    for one in look.lists(undos):
+        yield from files_of(look, one.directory, copied)
 
 
-def reach_of(
-    ports: S3Ports, bound: Bound, among: Collection[str], commit: Commit
-) -> tuple[Commit, Reach]:
+def reach_of(look: Look, among: Collection[str], commit: Commit) -> tuple[Commit, Reach]:
     """The job, with what it has removed ``among`` the directories: all, if that can't be read."""
     try:
-        found = commit.reach(ports.store, max_bytes=MAX_WHOLE_BYTES, among=among, each=bound.lines)
+        found = commit.reach(
+            look.ports.store, max_bytes=MAX_WHOLE_BYTES, among=among, each=look.lines
+        )
     except NOT_READABLE:
         found = {None}
-    return commit, set(bound.held(found))
+    return commit, set(look.held(found))
 
 
 def undone_first(
@@ -163,13 +155,9 @@ def undone_first(
     first = undos[-1] if undos else one
     if len(undos) % 2 or (undos and undos[0].header.leaves_removed):
         return None  # it is undone, or would be, and what it had removed is left out
-    if own.undoes and (one.undoes or _files_replaced(first)):
+    if own.undoes and (one.undoes or first.header.replaced_files):
         return None  # the undo of an overwrite refuses that of an undo as well
-    return first.directory if first.header.files or _files_replaced(first) else None
-
-
-def _files_replaced(commit: Commit) -> int:
-    return commit.header.replaced.files if commit.header.replaced else 0
+    return first.directory if first.header.files or first.header.replaced_files else None
 
 
 def places_of(file: CommittedFile) -> Iterator[Place]:

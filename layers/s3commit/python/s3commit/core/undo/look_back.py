@@ -26,7 +26,7 @@ from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
 from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import ListedObject
-from s3commit.core.undo.bound import Bound, PastBoundError
+from s3commit.core.undo.bound import Look, PastBoundError
 from s3commit.core.undo.files import (
     NOT_COMMITTED,
     NOTHING_TO_UNDO,
@@ -74,16 +74,14 @@ class Undo:
         return bool(self.restores or self.refused)
 
 
-def look_back(
-    ports: S3Ports, directory: JobDirectory, bound: Bound, after: Iterable[Done] = ()
-) -> Undo:
+def look_back(look: Look, directory: JobDirectory, after: Iterable[Done] = ()) -> Undo:
     """The work of an undo of the committed job, as if it came ``after`` these undos too.
 
     Changes nothing, and reads no ledger.
 
     Raises `JobRefusedError`: ``NOT_COMMITTED``; ``NOTHING_TO_UNDO`` if it is undone, or later jobs
     have replaced all of it and nothing could come back; ``FILES_CHANGED`` if a file is missing, or
-    another one, and no job says why; ``TOO_LARGE`` past the ``bound``; the decoder's code for a
+    another one, and no job says why; ``TOO_LARGE`` past the bound; the decoder's code for a
     manifest that can't be read.
 
     Requests: two listings of the places of its files and of those that it replaced; a GET for each
@@ -92,7 +90,7 @@ def look_back(
     list of its job.
     """
     try:
-        return _look_back(ports, directory, bound, [*after])
+        return _look_back(look, directory, [*after])
     except PastBoundError as error:
         refuse(
             TOO_LARGE,
@@ -102,15 +100,15 @@ def look_back(
         )
 
 
-def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound, after: list[Done]) -> Undo:
-    header, files = manifest_of(ports, directory, bound)
-    back, refused = replaced_by(ports, directory, header, bound)
+def _look_back(look: Look, directory: JobDirectory, after: list[Done]) -> Undo:
+    header, files = manifest_of(look, directory)
+    back, refused = replaced_by(look, directory, header)
     at = {partition_of(one.key) for one in files} | set(map(partition_of, back))
     roots = [directory.destination.prefix]
     if at and not header.undoes:  # of an undo, files that it did not touch may have come and gone
         roots = _fewest(at)
     makers = {owner_of(key) or "" for key in back}
-    own, commits, made = commits_around(ports, directory, roots, makers, bound)
+    own, commits, made = commits_around(look, directory, roots, makers)
     if own is None:
         refuse(NOT_COMMITTED, f"the list of the files of job {directory.job_id} is missing")
     after = [one for one in after if is_around(one[0].directory.destination.prefix, roots)]
@@ -123,25 +121,25 @@ def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound, after: lis
     undos = [one for one in read if one.undoes and one.directory.destination.prefix in places]
     first = {file.first_key: file.length for file in files}
     new = [one for _, some in after for one in some if first.get(one.origin) == one.length]
-    wanted = {one.key: one for one in chain(files, copies_of(ports, bound, undos, first), new)}
+    wanted = {one.key: one for one in chain(files, copies_of(look, undos, first), new)}
     put = {one.directory.job_id: shifted(one.put_at, S3_CLOCKS) for one in (own, *undos)}
-    listing = bound.in_time(list_objects(ports, directory.bucket, roots))
+    listing = look.in_time(list_objects(look.ports, directory.bucket, roots))
     listing = chain(listing, (ListedObject(one.key, "", one.length) for one in new))
-    removes, by_hand = present(ports, directory, listing, wanted, put=put, back=back, bound=bound)
+    removes, by_hand = present(look, directory.bucket, listing, wanted, put=put, back=back)
     for one in removes:
         first.pop(wanted[one.key].first_key, None)
     gone = [one for one in files if one.first_key in first]
     reaches: list[tuple[Commit, Reach]] = []
     if gone or back or header.undoes:
-        some = bound.lists(one for one in commits if one.header.replaced is not None)
-        reach = partial(reach_of, ports, bound, places)
-        reaches += each_of(ports, reach, some, lambda one: one.length)
+        some = look.lists(one for one in commits if one.header.replaced is not None)
+        reach = partial(reach_of, look, places)
+        reaches += each_of(look, reach, some, lambda one: one.length)
     removed = {place for one in reaches for place in removed_by(*one)}
     for file in gone:
         if removed.isdisjoint(places_of(file)):
             refuse("FILES_CHANGED", f"{file.key!r} was deleted, and no job says that it did")
-    named, theirs = named_files(ports, back, made, bound)
-    restores = tuple(restored_files(ports, bound, back.values(), named, undone))
+    named, theirs = named_files(look, back, made)
+    restores = tuple(restored_files(look, back.values(), named, undone))
     whole = {one.directory for one in commits if not one.header.leaves_removed}
     restored = {job for job, undo in undone.items() if undo in whole}  # their removals are undone
     there = (wanted[one.key] for one in removes if owner_of(one.key) == directory.job_id)
@@ -152,7 +150,7 @@ def _look_back(ports: S3Ports, directory: JobDirectory, bound: Bound, after: lis
         if one.directory not in restored and is_later(own, one, reach, still, theirs)
     ]
     undos_of = {one.undoes: one for one in commits if one.undoes}
-    refused = refused or _overwritten(ports, own, standing, restores, by=undos_of, bound=bound)
+    refused = refused or _overwritten(look, own, standing, restores, undos_of)
     refused = refused or brought_back(by_hand, restores)
     if not removes and not restores and refused is None:
         refuse(NOTHING_TO_UNDO, f"job {directory.job_id} has no files, or later jobs replaced all")
@@ -179,22 +177,20 @@ def instead(removes: Collection[ListedObject]) -> str:
 
 
 def _overwritten(
-    ports: S3Ports,
+    look: Look,
     own: Commit,
     standing: list[tuple[Commit, Reach]],
     restores: Iterable[CommittedFile],
-    *,
     by: Mapping[JobDirectory, Commit],
-    bound: Bound,
 ) -> JobRefusedError | None:
     """Why what the job replaced can't come back beside what later jobs have done there."""
     places = {place for file in restores for place in places_of(file)}
     found = [
         one
-        for one, reach in bound.in_time(standing)
+        for one, reach in look.in_time(standing)
         if not places.isdisjoint(removed_by(one, reach))
         # Data that an undo's job undid may have come back in part, by an undo of what replaced it.
-        or (own.undoes and one.undoes and _leaves_doubt(ports, own, one))
+        or (own.undoes and one.undoes and _leaves_doubt(look.ports, own, one))
     ]
     if not found:
         return None
@@ -224,7 +220,7 @@ def _leaves_doubt(ports: S3Ports, own: Commit, undo: Commit) -> bool:
             appended.append(read_commit_header(ports.store, other))
             if all(one.replaced is None for one in appended):
                 return False
-        return bool(header.replaced and header.replaced.files)
+        return header.replaced_files > 0
     return True
 
 

@@ -63,6 +63,23 @@ def dynamodb_fast(patcher: Patcher) -> None:
             items, key=lambda one: [key.cast_value for key in (one.hash_key, one.range_key) if key]
         )
 
+    def query(original: Any, self: Any, hash_key: Any, *how: Any, **conditions: Any) -> Any:
+        keys = dict(conditions["hash_key_conditions"] or ())
+        if not self.range_key_attr:
+            return original(self, hash_key, *how, **conditions)
+        partition = copy.copy(self)
+        if not keys or self.hash_key_attr in keys:
+            partition.items = {hash_key: self.items.get(hash_key, {})}
+        else:
+            name, key = next(iter(keys.items()))
+            partition.items = {
+                (pk, sk): {sk: one}
+                for pk, some in self.items.items()
+                for sk, one in some.items()
+                if name in one.attrs and one.attrs[name].value == key.value
+            }
+        return original(partition, hash_key, *how, **conditions)
+
     def write(original: Any, self: Any, serialized: Any, value: Any, *named: Any) -> None:
         shape, key = named
         plain = value.to_json() if isinstance(value, DynamoType) else value
@@ -73,6 +90,7 @@ def dynamodb_fast(patcher: Patcher) -> None:
             original(self, serialized, value, *named)
 
     patcher.wrap(Table, "all_items", all_items)
+    patcher.wrap(Table, "query", query)
     patcher.wrap(BaseJSONSerializer, "_serialize_type_structure", write)
 
 
