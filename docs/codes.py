@@ -9,14 +9,13 @@ from s3commit.core.model.codes import CODES, Advice
 
 PAGE: Final = """# Codes
 
-For people on call: each error code, what is true, and what to do, as `s3commit show JOB` says.
-`python docs/codes.py` makes the page from `core/model/codes.py`.
+Each error code, what is true, and what to do, as `s3commit show JOB` says (`python docs/codes.py`).
 
 ## Codes of failed executions
 
-A failed execution has not ended its job, and what is visible stays so. Do what the last column
-says, then `s3commit commit JOB`. One that failed with a [result code](#result-codes) stopped after
-the decision: restore what its message names.
+The job has not ended. Do what the last column says, then `s3commit commit JOB`. An execution that
+failed with a [result code](#result-codes) stopped after the decision: restore what its message
+names.
 
 {stops}
 ## Result codes
@@ -38,9 +37,17 @@ def page() -> str:
     stops = _table((f"`{code}`", one.means, one.do) for code, one in _codes(stops=True))
     ends = [one for one in _codes(stops=False) if OTHERS not in one[1].do]
     others = [one for one in _codes(stops=False) if OTHERS in one[1].do]
+    first = {one.do: code for code, one in reversed(ends)}
     return PAGE.format(
         stops=stops,
-        ends=_table((f"`{code}`", one.means, AGAIN.sub("", one.do)) for code, one in ends),
+        ends=_table(
+            (
+                f"`{code}`",
+                one.means,
+                AGAIN.sub("", one.do) if first[one.do] == code else f"As for `{first[one.do]}`",
+            )
+            for code, one in ends
+        ),
         others=_table((f"`{code}`", one.means) for code, one in others),
     )
 

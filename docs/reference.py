@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import Any, Final
 
 import s3commit
-from s3commit.spark import batch_writer, read, write
+from s3commit.spark import batch_writer, write
 
 WRITES: Final = (write, batch_writer, s3commit.write_table, s3commit.open_job)
 PAGE: Final = """# Python reference
 
-From the docstrings, which `help(s3commit.write_table)` shows too (`python docs/reference.py`).
+From the docstrings (`python docs/reference.py`).
 
 ## Keywords of a write
 
@@ -24,14 +24,8 @@ and the bucket's encryption.
 | keyword | meaning | not in |
 |---|---|---|
 {keywords}
-## `read`
+`help(s3commit.spark.read)` and `help(s3commit.undo)` have the other arguments.
 
-{read}
-## `undo`
-
-`undo_back_to` has these without `leave_removed`: it keeps the job, and undoes what came after it.
-
-{undo}
 ## `CommitResult`
 
 {result}"""
@@ -46,8 +40,6 @@ def page() -> str:
             f"| `{name}` | {told[name]}{_default(name)} | {_lacking(name)} |\n"
             for name in dict.fromkeys(name for one in WRITES for name in _keywords(one))
         ),
-        read=_table(read),
-        undo=_table(s3commit.undo),
         result=_fields(s3commit.CommitResult),
     )
 
@@ -82,11 +74,6 @@ def _markdown(text: str) -> str:
     text = re.sub(r"\(docs/([\w/]+)\.md\)", r"([more](\1.md))", " ".join(text.split()))
     text = text.replace("``", "`").strip()
     return text[:1].upper() + text[1:]
-
-
-def _table(call: Callable[..., Any]) -> str:
-    rows = "".join(f"| `{name}` | {text} |\n" for name, text in _arguments(call))
-    return f"| argument | meaning |\n|---|---|\n{rows}"
 
 
 def _fields(of: type) -> str:

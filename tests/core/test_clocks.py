@@ -1,4 +1,4 @@
-"""A7: S3's hosts have clocks of their own, as has each function; docs/proof.md has the table."""
+"""A7: S3's hosts have clocks of their own, as has each function; ADR 46 has the table."""
 
 from dataclasses import dataclass
 

@@ -3,7 +3,7 @@
 Its reach is the destination, or the partitions that it writes. A job that replaces chooses one
 moment. The files of an append that had ended before it are replaced. Those of every other append
 stay, whether it is under way or decided later, as if it had come after. The moment is the same for
-all partitions and for all files of an append, so the jobs have one order: docs/proof.md says why.
+all partitions and for all files of an append, so the jobs have one order: ADR 34 says why.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -137,12 +137,10 @@ _ENDS: Final = {
     ),
     "MANIFEST_MISSING": Advice(
         "A manifest that the request counts does not exist",
-        "Find out who deletes below `__magic_job-` (a cleanup, a lifecycle rule), then run the"
-        " job again",
+        "Find out who deletes below `__magic_job-`, then run the job again",
     ),
     "NAME_TAKEN": Advice(
-        "Before the decision an object had the name of a file of the job. Names carry the job's"
-        " id, so no other program has it by chance",
+        "Before the decision an object had the name of a file of the job, which carries its id",
         "Find out who put it, then run the job again",
     ),
     "NAME_TOO_LONG": Advice(
@@ -170,8 +168,7 @@ _ENDS: Final = {
     "OVERTAKEN": Advice(
         "A later overwrite was committed first: this job's execution was lost, or its event late."
         " Or its request is over seven days old. Nothing changed",
-        "If the later data is right, nothing. Otherwise run the job again, so that it is the"
-        " latest",
+        "If the later data is right, nothing. Otherwise run the job again",
     ),
     "REFUSED": Advice("A step refused the job. The message has the reason", _WRITE_AGAIN),
     "REPLACE_NOT_ALLOWED": Advice(
@@ -215,8 +212,8 @@ _ENDS: Final = {
         " `AWS_REQUEST_CHECKSUM_CALCULATION=when_required`). Run the job again",
     ),
     "UPLOADS_LOST": Advice(
-        "After the decision an upload could not be completed: aborted by someone else, expired, or"
-        " refused by S3, as the message says. The job was rolled back",
+        "After the decision an upload was aborted by someone else, expired, or refused by S3, as"
+        " the message says. The job was rolled back",
         "Find out who aborts uploads: a lifecycle rule must keep them as long as a job runs. If"
         " access was denied, check bucket and key policy. Then run the job again",
     ),
@@ -260,8 +257,8 @@ _STOPS: Final = {
         "Remove one of them, or hand the bucket over (docs/operations.md)",
     ),
     "PAGE_CHANGED": Advice(
-        "An object that the pipeline keeps for itself below `_s3commit/` is missing or changed."
-        " The message names it. Nothing was undone for it",
+        "An object that the pipeline keeps below `_s3commit/` is missing or changed. The message"
+        " names it. Nothing was undone",
         "Do what the message says; if it says nothing, restore an earlier version of the object."
         " Then find out who may write below `_s3commit/`",
     ),
@@ -276,10 +273,9 @@ _STOPS: Final = {
         " or its key. Grant them",
     ),
     "States.ExceedToleratedFailureThreshold": Advice(
-        "Workers that complete uploads failed repeatedly. Completed uploads stay completed; the"
-        " others can still be completed",
+        "Workers that complete uploads failed repeatedly. The others can still be completed",
         "See the Map Run in the console and the log of `complete`: usually a missing right to"
-        " read what is below `_s3commit/`. Grant it",
+        " read below `_s3commit/`. Grant it",
     ),
     "States.Timeout": Advice(
         "A step, or the execution (24 hours), exceeded its time limit",
