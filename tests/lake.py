@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,10 +17,12 @@ from s3commit.aws.clients import make_client
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.formats.layout import RESULT_FILE, parse_directory
 from s3commit.core.ports.bundle import Ports
+from s3commit.writer import start
+from s3commit.writer.access import Access
 from s3commit.writer.system import Environment
 from tests.contract.given import make_bucket
 from tests.fakes.execution import run_execution
-from tests.fakes.memory import ManualClock, MemoryLedger
+from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 REQUEST = "/_request.json"
 QUEUE = "arn:aws:sqs:eu-central-1:123456789012:requests"
@@ -31,11 +34,12 @@ class Lake:
 
     bucket: str
     client: Any = field(default_factory=make_client)
+    store: Any = None  # that of the client, unless it is given
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
     clock: ManualClock = field(default_factory=lambda: ManualClock(step=0.001))
 
     def __post_init__(self) -> None:
-        self.store = S3ObjectStore(self.client)
+        self.store = self.store or S3ObjectStore(self.client)
         self.ports = Ports(self.store, self.ledger, self.clock)
 
     def run_pipeline(self) -> None:
@@ -53,7 +57,8 @@ class Lake:
 
     def body(self, key: str) -> bytes:
         """A visible object's bytes."""
-        return self.store.get(self.bucket, key, max_bytes=1 << 30).body
+        body: bytes = self.store.get(self.bucket, key, max_bytes=1 << 30).body
+        return body
 
     def open_uploads(self) -> list[str]:
         """The keys of all uploads that are neither completed nor aborted."""
@@ -71,8 +76,28 @@ def lake_on(endpoint: str, patch: pytest.MonkeyPatch) -> Iterator[Lake]:
     yield lake
 
 
+@contextmanager
+def lake_in_memory(patch: pytest.MonkeyPatch) -> Iterator[Lake]:
+    """The same, where no request is sent: for what is decided above the store."""
+    client = SimpleNamespace(get_bucket_notification_configuration=lambda **_: told(QUEUE, REQUEST))
+    clock = ManualClock(step=0.001)
+    lake = Lake("lake", client, MemoryObjectStore("lake", clock=clock), clock=clock)
+    for name, there in {"client": client, "make_client": client, "store": lake.store}.items():
+        patch.setattr(Access, name, lambda *_, there=there: there)
+    patch.setattr(start, "S3ObjectStore", lambda *_, **__: lake.store)
+    patch.setattr(Environment, "sleep", lambda *_: lake.run_pipeline())
+    yield lake
+
+
 def notify(s3: Any, bucket: str, queue: str, *suffixes: str) -> None:
     """Let the bucket tell the queue of objects whose keys end so, as the deployed stacks do."""
+    s3.put_bucket_notification_configuration(
+        Bucket=bucket, NotificationConfiguration=told(queue, *suffixes)
+    )
+
+
+def told(queue: str, *suffixes: str) -> dict[str, Any]:
+    """The configuration for that."""
     rules = [
         {
             "QueueArn": queue,
@@ -81,9 +106,7 @@ def notify(s3: Any, bucket: str, queue: str, *suffixes: str) -> None:
         }
         for suffix in suffixes
     ]
-    s3.put_bucket_notification_configuration(
-        Bucket=bucket, NotificationConfiguration={"QueueConfigurations": rules}
-    )
+    return {"QueueConfigurations": rules}
 
 
 def ignoring_etags(client: Any, operation: str) -> Any:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,13 @@ from tests.conftest import REGION
 from tests.lake import ignoring_etags
 
 _NUMBERS = itertools.count()
+
+
+def _new_client(service: str, endpoint: str) -> Any:
+    return boto3.client(service, region_name=REGION, endpoint_url=endpoint)  # type: ignore[call-overload]
+
+
+_client = cache(_new_client)  # to make one takes longer than most requests
 
 
 class Account:
@@ -31,12 +39,19 @@ class Account:
         self.answers: dict[str, Any] = {}  # by the operation that gets one from here
         self.ignored = ""  # of the two deletes one whose etag the store ignores
         self.calls: list[str] = []
+        self._connected: dict[tuple[Any, ...], Any] = {}
 
     def client(self, service: str) -> Any:
-        return boto3.client(service, region_name=REGION, endpoint_url=self.endpoint)  # type: ignore[call-overload]
+        return _client(service, self.endpoint)
 
     def connect(self, service: str) -> Any:
-        client = self.client(service)
+        how = (service, self.ignored, self.iam, "SimulatePrincipalPolicy" in self.answers)
+        if how not in self._connected:
+            self._connected[how] = self._connect(service)
+        return self._connected[how]
+
+    def _connect(self, service: str) -> Any:
+        client = _new_client(service, self.endpoint)
         if service == "s3" and self.ignored:
             ignoring_etags(client, self.ignored)
         client.meta.events.register("before-call", self._answer)

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
+from functools import cache
 
 import pytest
 
@@ -21,7 +22,7 @@ from s3commit.core.model.locks import key_digest
 from s3commit.core.model.states import JobState
 from tests.cli.browser import Browser
 from tests.cli.support import JOB, MACHINE, OTHER, SALES, TABLE, THIRD, Desk
-from tests.core.world import BUCKET, job_directory
+from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.execution import run_execution
 
 Lay = Callable[[Desk, str], object]  # as the document with that key
@@ -44,6 +45,7 @@ def names_of(job: JobDirectory) -> Iterator[tuple[str, str]]:
     yield "data", f"{job.destination.prefix}part-0-{job.job_id}.parquet"
 
 
+@cache
 def documents(job: JobDirectory) -> dict[str, str]:
     found = dict(names_of(job))
     within = job.destination.prefix
@@ -130,13 +132,8 @@ def test_every_verb_is_judged() -> None:
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("state", STATES)
 def test_i12_one_unreadable_document_ends_no_view_of_the_page(state: str, answer: str) -> None:
-    for name, key in documents(PLACE).items():
-        desk = Desk()
-        STATES[state](desk)
-        desk.world.commit(ELSEWHERE, idempotency_key=KEY)
-        if answer != "of another job" or desk.world.store.head(BUCKET, documents(ELSEWHERE)[name]):
-            ANSWERS[answer](desk, key)
-        browser = Browser(desk)
+    for name in documents(PLACE):
+        browser = Browser(laid(state, name, answer))
         for path in ("/", f"/job?job={PLACE.uri}", f"/table?table={SALES}&fsck=1"):
             assert JOB[:8] in browser.get(path), (name, path)
 
@@ -147,15 +144,22 @@ def test_every_document_is_there() -> None:
     }
 
 
-def laid(state: str, document: str, answer: str) -> Desk:
-    """A table with a job whose document is as ``answer`` says, and sound jobs beside it."""
-    desk, key = Desk(), documents(PLACE)[document]
+@cache
+def sound(state: str) -> World:
+    """A table with a job, and jobs beside it."""
+    desk = Desk()
     desk.committed_job(OTHER, idempotency_key=key_digest("other"))
     desk.open_job(THIRD)
     desk.world.commit(ELSEWHERE, idempotency_key=KEY)
     for place, name in ((ELSEWHERE, "manifest"), (ELSEWHERE, "data")):  # tidied up; another name
         desk.world.store.put(BUCKET, documents(place)[name], b'{"commits":[]}')
     STATES[state](desk)
+    return desk.world
+
+
+def laid(state: str, document: str, answer: str) -> Desk:
+    """The same, with the job's document as ``answer`` says."""
+    desk, key = Desk(sound(state).copy()), documents(PLACE)[document]
     if document == "data" or desk.world.store.head(BUCKET, key) is None:
         desk.world.store.put(BUCKET, key, b"{}")
     ANSWERS[answer](desk, key)

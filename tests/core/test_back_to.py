@@ -108,7 +108,7 @@ def walk(
 @pytest.mark.parametrize(
     ("writes", "length", "pace"),
     [
-        *((FEW, 4, FAR), (FEW, 3, 0), (FEW, 3, 3), (ALL, 3, FAR), (TINY, 4, FAR)),
+        *((FEW, 3, 0), (FEW, 3, 3), (ALL, 3, FAR), (TINY, 4, FAR)),
         *(pytest.param(FEW, 5, pace, marks=pytest.mark.long) for pace in (FAR, 3)),
     ],
 )

@@ -3,6 +3,7 @@
 import random
 import re
 from collections import Counter
+from itertools import product
 from operator import invert
 
 import pytest
@@ -60,14 +61,20 @@ def searched(writes: tuple[Write, ...], length: int, pace: int) -> None:
     assert min(ends[one] for one in ("done", "NOTHING_TO_UNDO", "REPLACED_SINCE")) > 100, ends
 
 
-@pytest.mark.parametrize(("writes", "length", "pace"), [(FEW, 6, FAR), (FEW, 5, 0), (ALL, 4, 0)])
+@pytest.mark.parametrize(("writes", "length", "pace"), [(FEW, 5, FAR), (FEW, 5, 0), (ALL, 4, 0)])
 def test_i6_all_short_sequences(writes: tuple[Write, ...], length: int, pace: int) -> None:
     """Of jobs that S3's clocks tell apart, and of those at one moment."""
     searched(writes, length, pace)
 
 
+def test_i6_undos_of_undos_of_two_jobs() -> None:
+    for two in product(FEW, repeat=2):
+        walk(Sequence(FAR).then(two[0]).then(two[1]), (), 4, Counter())
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(("writes", "length", "pace"), [(FEW, 6, 0), (ALL, 5, FAR), (ALL, 5, 0)])
+@pytest.mark.parametrize("pace", [FAR, 0])
+@pytest.mark.parametrize(("writes", "length"), [(FEW, 6), (ALL, 5)])
 def test_i6_more_sequences(writes: tuple[Write, ...], length: int, pace: int) -> None:
     searched(writes, length, pace)
 
@@ -127,8 +134,7 @@ TINY = (Write(LOW, ("",)), Write(LOW, ("",), Conflict.REPLACE), Write(LOW, (), C
     ("writes", "length"),
     [
         (TINY, 5),
-        (FEW, 5),
-        *(pytest.param(*more, marks=pytest.mark.long) for more in ((TINY, 6), (ALL, 4))),
+        *(pytest.param(*more, marks=pytest.mark.long) for more in ((TINY, 6), (FEW, 5), (ALL, 4))),
     ],
 )
 def test_i6_what_a_refused_undo_advises_leads_to_it_or_is_another_way(

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import boto3.session
+import boto3
 import pytest
 
 import s3commit
@@ -45,13 +46,16 @@ class Deployed:
             "S3COMMIT_TABLE": self.table,
         }
 
+    @cache  # noqa: B019 - one a process, as long as its tests
     def client(self, service: str) -> Any:
-        session: Any = boto3.session.Session(
+        made: Any = boto3.client  # of the session that reads the model of each service once
+        return made(
+            service,
+            region_name=self.region,
+            endpoint_url=self.endpoint,
             aws_access_key_id=self.accessKey,
             aws_secret_access_key=self.secretKey,
-            region_name=self.region,
         )
-        return session.client(service, endpoint_url=self.endpoint)
 
 
 def commit(bucket: str, table: str, *numbers: int) -> s3commit.CommitResult:

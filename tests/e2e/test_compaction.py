@@ -62,9 +62,8 @@ def test_i6_a_compaction_keeps_what_others_write_meanwhile(
         Bucket=bucket, VersioningConfiguration={"Status": "Enabled"}
     )
     table = f"s3://{bucket}/{name}/"
-    for number in SMALL:
-        put(table, number)
-    put(table, 100, day=OTHER_DAY)
+    frame = pa.table({"n": [*SMALL, 100], "dt": [*[DAY] * 3, OTHER_DAY]})
+    s3commit.write_table(frame, table, partition_by="dt", max_records_per_file=1)
     (page,) = blocks(GUIDE / "compaction.md", "python")
     code = page.replace("lake/events/", f"{bucket}/{name}/").replace('"events/', f'"{name}/')
     names: dict[str, Any] = {}

@@ -25,12 +25,15 @@ def test_the_python_page_does_what_it_says(
     assert len(expected) >= 5
 
 
-@pytest.fixture
-def under_way(environment: Deployed) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def under_way(deployed: Deployed) -> Iterator[str]:
     """The tables of the page on readers, each with a job that has not ended."""
-    place = f"s3://{environment.bucket}/readers-{uuid.uuid4().hex}/"
-    with fill(place):
-        yield place
+    place = f"s3://{deployed.bucket}/readers-{uuid.uuid4().hex}/"
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in deployed.environment.items():
+            patch.setenv(name, value)
+        with fill(place):
+            yield place
 
 
 def test_the_readers_pages_do_what_they_say(

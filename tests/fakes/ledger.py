@@ -104,6 +104,13 @@ class MemoryLedger(Ledger):
             for mine, theirs in zip(self.parts(), earlier.parts(), strict=True):
                 mine.update(theirs)
 
+    def resume(self, other: Self) -> None:
+        """All that the other table has, and to be that table."""
+        self.restore(other)
+        self._table = other._table
+        self._unlisted |= other._unlisted
+        self._attempts.update({ref: dict(noted) for ref, noted in other._attempts.items()})
+
     def parts(self) -> list[dict[Any, Any]]:
         """The records; locks, keys, appends, turns; what is known of S3. Not copies."""
         parts = [self._jobs, self._locks, self._keys, self._appends, self._turns, self._healing]

@@ -5,7 +5,9 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from copy import copy, deepcopy
 from dataclasses import replace
+from typing import Self
 
 from s3commit.core.model.errors import (
     ARCHIVED,
@@ -278,6 +280,12 @@ class MemoryObjectStore:
         if not holder.is_open(key, upload_id):
             raise UploadGoneError(f"there is no open upload {upload_id} of s3://{bucket}/{key}")
         return holder.uploads[upload_id]
+
+    def resume(self, other: Self) -> None:
+        """Have what is in the other store's buckets."""
+        self._serial = copy(other._serial)
+        for name, holder in other._buckets.items():
+            self._buckets[name] = deepcopy(holder)
 
     def archive(self, bucket: str, key: str) -> None:
         """Put the object into the archive: it is seen, and not read (GLACIER, DEEP_ARCHIVE)."""

@@ -25,27 +25,29 @@ TABLES = {
 }
 
 
-def by_sql(start: str, *columns: int) -> Callable[[Side, Row], None]:
-    """A statement whose values are these columns of the row."""
+def by_sql(start: str, *columns: int) -> Callable[[Side, list[Row]], None]:
+    """A statement whose values are these columns of the rows."""
 
-    def write(one: Side, row: Row) -> None:
-        values = ", ".join(str(row[column]) for column in columns)
+    def write(one: Side, found: list[Row]) -> None:
+        values = ", ".join(
+            str(tuple(row[at] for at in columns)).replace(",)", ")") for row in found
+        )
         # With a shuffle, so that the plan is an adaptive one.
-        one.spark.sql(f"{start.format(*row)} SELECT DISTINCT * FROM VALUES ({values})")
+        one.spark.sql(f"{start.format(*found[0])} SELECT DISTINCT * FROM VALUES {values}")
 
     return write
 
 
-def by_frame(mode: str, overwrite: str = "static") -> Callable[[Side, Row], None]:
-    def write(one: Side, row: Row) -> None:
-        frame = one.spark.createDataFrame([row], ALL).write.mode(mode).partitionBy("p", "q")
+def by_frame(mode: str, overwrite: str = "static") -> Callable[[Side, list[Row]], None]:
+    def write(one: Side, found: list[Row]) -> None:
+        frame = one.spark.createDataFrame(found, ALL).write.mode(mode).partitionBy("p", "q")
         frame.option("partitionOverwriteMode", overwrite).parquet(one.path)
 
     return write
 
 
-# How a row is written, and which rows that were there stay.
-WAYS: dict[str, tuple[Callable[[Side, Row], None], Callable[[Row, Row], bool]]] = {
+# How rows are written, and which rows that were there stay when one is.
+WAYS: dict[str, tuple[Callable[[Side, list[Row]], None], Callable[[Row, Row], bool]]] = {
     "append": (by_sql("INSERT INTO t", 0, 1, 2), lambda old, new: True),
     "static": (by_sql("INSERT OVERWRITE t", 0, 1, 2), lambda old, new: False),
     "static with a prefix": (
@@ -70,7 +72,7 @@ CASES = [
 ]
 NEW: Row = (3, 1, 1)
 THERE: list[Row] = [(1, 1, 1), (2, 1, 2), (9, 9, 9)]
-LATER: list[Row] = [(5, 1, 5), (6, 6, 6)]  # by others, beside what the overwrite has replaced
+LATER: list[Row] = [(5, 1, 5), (6, 6, 6)]  # by another, beside what the overwrite has replaced
 
 
 @pytest.fixture(autouse=True)
@@ -97,9 +99,8 @@ class Table:
         self.model = [old for old in self.model if stays(old, row)] + [row]
 
     def added(self, found: list[Row]) -> None:
-        """Rows of other jobs, without a key."""
-        for row in found:
-            self.add(self.side, row)
+        """Rows of another job, without a key."""
+        self.add(self.side, found)
         self.model += found
 
     def written(self, row: Row, **more: str) -> str:
@@ -108,7 +109,7 @@ class Table:
         more["spark.sql.sources.partitionOverwriteMode"] = mode
         before = len(self.side.steps)
         with settings(self.side.spark, **more):
-            self.side.attempt(lambda: self.write(self.side, row))
+            self.side.attempt(lambda: self.write(self.side, [row]))
         return self.side.steps[before]
 
     def check(self) -> None:

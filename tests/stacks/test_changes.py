@@ -12,14 +12,18 @@ from dataclasses import replace
 from itertools import cycle
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import boto3.session
 import botocore.loaders
 import botocore.session
 import pytest
+from click.testing import CliRunner
 
+import app
 from s3commit.aws import env
 from s3commit.aws.ledger import DynamoLedger
+from s3commit.cli.app import app as cli
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.jobs.record import new_record
 from s3commit.core.model.states import ENDED, TRANSITIONS, JobState
@@ -40,11 +44,26 @@ _REGIONS = cycle(boto3.session.Session().get_available_regions("cloudformation")
 _LOADER = botocore.loaders.create_loader()  # it reads the model of each service once
 
 
+def by_this_process(
+    command: list[str], env: dict[str, str], **_: Any
+) -> subprocess.CompletedProcess[str]:
+    """`s3commit status`; the one process is that of the test of `make destroy`."""
+    with mock.patch.dict(os.environ, env, clear=True):
+        done = CliRunner().invoke(cli, command[3:])
+    if done.exit_code:
+        raise subprocess.CalledProcessError(done.exit_code, command, stderr=done.stderr)
+    return subprocess.CompletedProcess(command, 0, done.stdout)
+
+
+RUN = subprocess.run
+
+
 class Deployer:
     """A region of its own, with or without a deployment."""
 
     def __init__(self, endpoint: str, patch: pytest.MonkeyPatch) -> None:
         patch.setenv("AWS_ENDPOINT_URL", endpoint)
+        patch.setattr(subprocess, "run", by_this_process)
         session = botocore.session.Session()
         session.register_component("data_loader", _LOADER)
         self.session = boto3.session.Session(botocore_session=session, region_name=next(_REGIONS))
@@ -197,11 +216,16 @@ def test_i2_prefixes_are_not_narrowed_while_a_decided_job_needs_them(
         deployer.again(name="dev", prefixes="orders/", change="prefixes")
 
 
-def test_make_destroy_asks_before_it_removes(deployer: Deployer, dev: Dev) -> None:
+def test_make_destroy_asks_before_it_removes(
+    deployer: Deployer, dev: Dev, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "run", RUN)
     job_id = dev.add(JobState.COMMITTING)
     [named] = re.findall(r"^destroy:.*\n\t@export (\w+)=1; \$\(CDK\) destroy ", MAKEFILE, re.M)
-    given = {named: "1", "CDK_CONTEXT_JSON": '{"s3commit:name": "dev"}'}
-    done = run_app(deployer, **given)
+    region = deployer.session.region_name
+    aws = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": region}
+    given = {named: "1", "CDK_CONTEXT_JSON": '{"s3commit:name": "dev"}', **aws}
+    done = ran(sys.executable, ROOT / "app.py", env={**os.environ, **given})
     assert done.returncode == 1
     told = f"s3commit: nothing is removed: of job {job_id} (COMMITTING)"
     assert done.stderr.splitlines()[-1].startswith(told)
@@ -216,21 +240,21 @@ def test_of_another_account_nothing_is_compared_or_removed(deployer: Deployer) -
         deployer.again("111122223333")
 
 
-def run_app(deployer: Deployer, **variables: str) -> subprocess.CompletedProcess[str]:
-    """`app.py` as the cdk command runs it, with these variables as well."""
-    region = deployer.session.region_name
-    aws = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": region}
-    return ran(sys.executable, ROOT / "app.py", env={**os.environ, **aws, **variables})
-
-
-def test_app_py_stops_if_an_account_is_given(deployer: Deployer, tmp_path: Path) -> None:
+def test_app_py_stops_if_an_account_is_given(
+    deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     deployer.deploy(**DEPLOYED)
-    done = run_app(deployer)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("s3commit: this would change S3CommitStorage")
-    done = run_app(deployer, **{env.LOCAL: "1", "CDK_OUTDIR": str(tmp_path / "out")})
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "out" / "manifest.json").is_file()
+    built = mock.Mock()
+    built.node.get_all_context.return_value = {}
+    monkeypatch.setattr(app, "build", lambda: built)
+    monkeypatch.setenv("CDK_DEFAULT_ACCOUNT", ACCOUNT)
+    monkeypatch.setenv("CDK_DEFAULT_REGION", deployer.session.region_name)
+    with pytest.raises(ConfigError, match="this would change S3CommitStorage"):
+        app.main()
+    built.synth.assert_not_called()
+    monkeypatch.setenv(env.LOCAL, "1")
+    app.main()
+    built.synth.assert_called_once()
 
 
 def test_the_pipeline_imports_one_name(assembly: Assembly, imported: Assembly) -> None:

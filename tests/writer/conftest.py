@@ -8,7 +8,7 @@ from s3commit.writer.access import shared_client
 from s3commit.writer.job import Job
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
-from tests.lake import Lake, lake_on
+from tests.lake import Lake, lake_in_memory, lake_on
 from tests.writer.support import BUCKET, JOB, ScriptedEnvironment, open_on
 
 
@@ -19,9 +19,21 @@ def no_connections_of_another_test() -> None:
 
 
 @pytest.fixture
-def lake(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
+def served_lake(moto_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
     with lake_on(moto_endpoint, monkeypatch) as lake:
         yield lake
+
+
+@pytest.fixture
+def memory_lake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
+    with lake_in_memory(monkeypatch) as lake:
+        yield lake
+
+
+@pytest.fixture
+def lake(served_lake: Lake) -> Lake:
+    """The server's, unless a module has another."""
+    return served_lake
 
 
 @pytest.fixture

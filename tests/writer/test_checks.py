@@ -160,6 +160,11 @@ TABLE = pa.table(
 )
 
 
+@pytest.fixture
+def lake(memory_lake: Lake) -> Lake:
+    return memory_lake
+
+
 @pytest.mark.parametrize(
     ("checks", "says"),
     [

@@ -188,6 +188,11 @@ def by_open_job(lake: Lake, name: str, cell: Cell, **given: Any) -> int:
         return job.commit([task.counted]).rows
 
 
+@pytest.fixture
+def lake(memory_lake: Lake) -> Lake:
+    return memory_lake
+
+
 CLIENTS = {"write_table": by_write_table, "open_job": by_open_job}
 
 

@@ -37,6 +37,11 @@ MAKERS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.fixture
+def lake(memory_lake: Lake) -> Lake:
+    return memory_lake
+
+
 def found(lake: Lake) -> dict[str, list[dict[str, Any]]]:
     """The rows of the table's files, by directory; of hidden files nothing."""
     rows: dict[str, list[dict[str, Any]]] = {}
@@ -182,9 +187,9 @@ def test_what_can_not_be_written_is_told(lake: Lake, table: Any, columns: Any, s
     "wrong", ["bucket", "endpoint", "credentials", "pipeline", "path", "files"]
 )
 def test_each_error_before_the_first_file_says_that_nothing_was_written(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, start: Callable[..., Any], wrong: str
+    served_lake: Lake, monkeypatch: pytest.MonkeyPatch, start: Callable[..., Any], wrong: str
 ) -> None:
-    bucket = "no-such-bucket" if wrong == "bucket" else lake.bucket
+    bucket = "no-such-bucket" if wrong == "bucket" else served_lake.bucket
     if wrong == "endpoint":
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
         monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
@@ -193,11 +198,13 @@ def test_each_error_before_the_first_file_says_that_nothing_was_written(
             monkeypatch.delenv(name)
     elif wrong == "pipeline":
         quiet: Any = {}
-        lake.client.put_bucket_notification_configuration(
+        served_lake.client.put_bucket_notification_configuration(
             Bucket=bucket, NotificationConfiguration=quiet
         )
     elif wrong in {"path", "files"}:
-        lake.client.put_object(Bucket=bucket, Key="t" if wrong == "path" else "t/a", Body=b"1")
+        served_lake.client.put_object(
+            Bucket=bucket, Key="t" if wrong == "path" else "t/a", Body=b"1"
+        )
     shared_client.cache_clear()
     with pytest.raises(S3CommitError) as caught:
         start(f"s3://{bucket}/t/", mode="error")
@@ -206,11 +213,11 @@ def test_each_error_before_the_first_file_says_that_nothing_was_written(
 
 
 def test_a_dry_run_writes_nothing_and_says_what_an_overwrite_would_remove(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    served_lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    uri = f"s3://{lake.bucket}/t/"
+    uri = f"s3://{served_lake.bucket}/t/"
     s3commit.write_table(TABLE, uri, partition_by="hot")
-    before = lake.visible()
+    before = served_lake.visible()
     for mode, removed in (("append", 0), ("overwrite", 2)):
         how: Any = {"mode": mode, "partition_by": "hot", "dry_run": True}
         result = s3commit.write_table(TABLE, uri, **how)
@@ -229,7 +236,7 @@ def test_a_dry_run_writes_nothing_and_says_what_an_overwrite_would_remove(
     monkeypatch.setattr("s3commit.aws.s3.S3ObjectStore.create_upload", refuse)
     with pytest.raises(AccessError):
         s3commit.write_table(TABLE, uri, mode="append", partition_by="hot", dry_run=True)
-    assert (lake.visible(), lake.open_uploads()) == (before, [])
+    assert (served_lake.visible(), served_lake.open_uploads()) == (before, [])
 
 
 def test_another_type_is_refused_where_files_stay_and_nothing_is_written(lake: Lake) -> None:

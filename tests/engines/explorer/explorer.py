@@ -3,13 +3,13 @@
 A state is what S3 and the ledger hold, and where each execution stands. A move is one step of the
 state machine (or, finer, one call to S3 or the ledger), a zombie task that drops its manifest, or
 an upload that is lost. An execution that dies is one that never moves again, so a crash between any
-two moves is part of every order. Each state is visited once and judged when it is reached.
+two moves is part of every order. Each state is visited once and judged when it is reached. What an
+execution does depends on the world and on itself alone: where the others stand, it is the same.
 
 Where a move is one call, a step is run again from its start at each of its calls, fed with the
 answers that it got before: so the code under test stands still at any call without a thread.
 """
 
-import hashlib
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -46,12 +46,17 @@ from tests.engines.explorer.small import (
     Port,
     Rules,
     State,
+    World,
+    key_of,
     own_files,
 )
 from tests.fakes.execution import COMPLETING, call, run_execution
 from tests.fakes.memory import ManualClock, MemoryLedger, MemoryObjectStore
 
 COUNTED, ZOMBIE = "a0", "a1"
+MOST_KNOWN = 20_000  # of the moves that are kept, for memory's sake
+
+Move = tuple[str, Execution, World]  # its name, and what it leads to
 
 
 def _directory(spec: JobSpec) -> JobDirectory:
@@ -74,6 +79,7 @@ class Explorer:
         self.states = 0
         self.moves = 0
         self.ends = Counter[str]()
+        self._known: dict[tuple[bytes, bytes], list[Move]] = {}
 
     def run(self, *, most: int = 10**9) -> None:
         """Explore. Raises `Violation` with the way there as its last word."""
@@ -83,7 +89,7 @@ class Explorer:
 
     def _explore(self, most: int) -> None:
         first = self._first()
-        seen = {self._digest(first)}
+        seen = {_key(first)}
         waiting = deque([first])
         while waiting and self.states < most:
             state = waiting.popleft()
@@ -92,7 +98,7 @@ class Explorer:
             for reached in self._moves(state):
                 following = True
                 self.moves += 1
-                key = self._digest(reached)
+                key = _key(reached)
                 if key not in seen:
                     seen.add(key)
                     judge(self, reached)
@@ -102,7 +108,8 @@ class Explorer:
 
     def _at_an_end(self, state: State) -> None:
         judge(self, state, at_an_end=True)
-        found = [state.records[directory.ref].state.value for directory in self.directories]
+        records = state.world.records
+        found = [records[directory.ref].state.value for directory in self.directories]
         self.ends[" ".join(found)] += 1
 
     # The first state: everything is written, and the drivers have spoken.
@@ -123,20 +130,14 @@ class Explorer:
             self.clock.advance(self.rules.apart)
         executions = tuple(
             Execution(
-                index,
                 f"{'AB'[index]}{number}",
                 "SealJob",
                 Ticket(directory.job_id, BUCKET, directory.prefix, execution=f"{index}-{number}"),
-            )
+            ).keyed()
             for index, directory in enumerate(self.directories)
             for number in range(self.rules.executions[index])
         )
-        return State(
-            **self._there(),
-            executions=executions,
-            to_finish=frozenset(zombies),
-            losses=self.rules.losses,
-        )
+        return State(self._there(), executions, frozenset(zombies), self.rules.losses)
 
     def _ask(self, index: int, spec: JobSpec) -> None:
         directory = _directory(spec)
@@ -167,39 +168,52 @@ class Explorer:
 
     def _moves(self, state: State) -> Iterator[State]:
         for index, execution in enumerate(state.executions):
-            for label, after in self._advance(state, execution):
+            for label, after, world in self._advance(state.world, execution):
                 executions = list(state.executions)
                 executions[index] = after
                 done = f"{execution.name} {label}"
-                yield self._reached(state, done, executions=tuple(executions))
+                yield _reached(state, done, world, executions=tuple(executions))
         for index, task in sorted(state.to_finish):
-            self._restore(state)
+            self._restore(state.world)
             key = self.directories[index].manifest(task, ZOMBIE)
             self.store.put(BUCKET, key, self.manifests[index, task, ZOMBIE])
             done = f"zombie of {'AB'[index]} finishes {task}"
-            yield self._reached(state, done, to_finish=state.to_finish - {(index, task)})
+            left = state.to_finish - {(index, task)}
+            yield _reached(state, done, self._there(), to_finish=left)
         if state.losses:
             yield from self._lose(state)
 
     def _lose(self, state: State) -> Iterator[State]:
-        for upload_id, upload in sorted(state.uploads.items()):
+        for upload_id, upload in sorted(state.world.uploads.items()):
             if upload.metadata[META_JOB] == self.directories[0].job_id:
-                self._restore(state)
+                self._restore(state.world)
                 self.store.abort_upload(BUCKET, upload.key, upload_id)
-                yield self._reached(state, f"{upload_id} is lost", losses=state.losses - 1)
+                done, losses = f"{upload_id} is lost", state.losses - 1
+                yield _reached(state, done, self._there(), losses=losses)
 
-    def _advance(self, state: State, execution: Execution) -> Iterator[tuple[str, Execution]]:
-        """Each move of an execution: one, or one for each unit that is left."""
+    def _advance(self, world: World, execution: Execution) -> list[Move]:
+        """Each move of an execution in that world."""
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        key = (world.key, execution.key)
+        if key not in self._known:
+            moves = self._advances(world, execution)
+            self._known[key] = [(said, to.keyed(), self._there()) for said, to in moves]
+        return self._known[key]
+
+    def _advances(self, world: World, execution: Execution) -> Iterator[tuple[str, Execution]]:
+        """One move, or one for each unit that is left; the fakes then stand where it has led."""
         if not execution.step:
             return
+        self._restore(world)
         if execution.step not in COMPLETING:
+            yield self._step(execution, goes_on=True)
             # A call may stop after each step. Where a move is one call to S3 or the ledger, others
             # come in between anyway.
-            for goes_on in (True,) if self.rules.by_call else (True, False):
-                self._restore(state)
-                yield self._step(execution, goes_on=goes_on)
+            if not self.rules.by_call:
+                self._restore(world)
+                yield self._step(execution, goes_on=False)
             return
-        self._restore(state)
         if execution.planned is None:
             execution = replace(execution, planned=self._units(execution.ticket))
         done = {one.unit for one in execution.results}
@@ -210,7 +224,7 @@ class Explorer:
             yield "counts", replace(counted, results=(), planned=None)
             return
         for unit in [execution.unit] if execution.unit else left:
-            self._restore(state)
+            self._restore(world)
             yield self._complete(execution, unit)
 
     def _units(self, ticket: Ticket) -> tuple[Unit, ...]:
@@ -257,40 +271,33 @@ class Explorer:
     @staticmethod
     def _at(execution: Execution, step: str, ticket: Ticket) -> Execution:
         step = routes.WAITS.get(step, "" if step in routes.ENDS.values() else step)
-        return replace(execution, step=step, ticket=ticket, answers=(), told="")
+        return replace(execution, step=step, ticket=ticket, answers=(), told=b"")
 
-    # States.
+    # Worlds.
 
-    def _reached(self, state: State, done: str, **changes: Any) -> State:
-        """What is there now, by a move from that state."""
-        return replace(state, **self._there(), path=(state.path, done), **changes)
+    def _there(self) -> World:
+        """What is there now."""
+        return World(
+            dict(self.bucket.objects),
+            dict(self.bucket.uploads),
+            dict(self.bucket.completed),
+            tuple(map(dict, self.ledger.parts())),
+        ).keyed()
 
-    def _there(self) -> dict[str, Any]:
-        return {
-            "objects": dict(self.bucket.objects),
-            "uploads": dict(self.bucket.uploads),
-            "completed": dict(self.bucket.completed),
-            "ledger": tuple(map(dict, self.ledger.parts())),
-        }
-
-    def _restore(self, state: State) -> None:
-        self.bucket.objects = dict(state.objects)
-        self.bucket.uploads = dict(state.uploads)
-        self.bucket.completed = dict(state.completed)
-        for mine, then in zip(self.ledger.parts(), state.ledger, strict=True):
+    def _restore(self, world: World) -> None:
+        self.bucket.objects = dict(world.objects)
+        self.bucket.uploads = dict(world.uploads)
+        self.bucket.completed = dict(world.completed)
+        for mine, then in zip(self.ledger.parts(), world.ledger, strict=True):
             mine.clear()
             mine.update(then)
 
-    def _digest(self, state: State) -> bytes:
-        text = repr(
-            (
-                sorted((key, found[-1].etag) for key, found in state.objects.items()),
-                sorted(state.uploads),
-                [sorted(one.items()) for one in state.ledger],
-                [(one.step, one.ticket, one.results, one.planned, one.unit, one.told, one.failures)
-                 for one in state.executions],
-                sorted(state.to_finish),
-                state.losses,
-            )
-        )  # fmt: skip
-        return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+def _reached(state: State, done: str, world: World, **changes: Any) -> State:
+    """What a move from that state leads to."""
+    return replace(state, world=world, path=(state.path, done), **changes)
+
+
+def _key(state: State) -> bytes:
+    executions = [one.key for one in state.executions]
+    return key_of((state.world.key, executions, sorted(state.to_finish), state.losses))

@@ -32,7 +32,7 @@ def judge(explorer: Explorer, state: State, *, at_an_end: bool = False) -> None:
     judged.together()
     if at_an_end:
         judged.order()
-        _, locks, _, appends, *_ = state.ledger
+        _, locks, _, appends, *_ = state.world.ledger
         if locks or not all(one.ended for one, _ in appends.values()):
             judged.fail("I6", f"{sorted(locks)} are locked at the end, or appends under way")
 
@@ -42,7 +42,8 @@ class _Judged:
         self.rules = explorer.rules
         self.directories = explorer.directories
         self.state = state
-        self.records = [state.records.get(directory.ref) for directory in self.directories]
+        self.world = state.world
+        self.records = [self.world.records.get(directory.ref) for directory in self.directories]
 
     def fail(self, invariant: str, seen: str) -> NoReturn:
         steps = enumerate(way_there(self.state), 1)
@@ -58,7 +59,7 @@ class _Judged:
         job_id = self.directories[index].job_id
         return {
             key: found[-1].metadata[META_ATTEMPT]
-            for key, found in self.state.objects.items()
+            for key, found in self.world.objects.items()
             if f"-{job_id}." in key and "/_" not in key
         }
 
@@ -80,7 +81,7 @@ class _Judged:
         wanted = len(own_files(self.rules.jobs[index]))
         if where in ALL_VISIBLE and len(files) != wanted and not replaced:
             self.fail("I2", f"job {name} is {where}, and only {sorted(files)} are visible")
-        decision = self.state.objects.get(self.directories[index].decision)
+        decision = self.world.objects.get(self.directories[index].decision)
         if files and decision is None:
             self.fail("I8", f"{sorted(files)} are visible, and no decision record of job {name}")
         if at_an_end:
@@ -93,13 +94,13 @@ class _Judged:
         name, where, directory = "AB"[index], self.at(index), self.directories[index]
         if where not in ENDED:
             self.fail("progress", f"nobody moves any more, and job {name} is {where}")
-        result = self.state.objects.get(directory.result)
+        result = self.world.objects.get(directory.result)
         if result is None or json.loads(result[-1].body)["outcome"] != where.value:
             self.fail("I2", f"job {name} is {where}, and _result.json does not say so")
-        manifests = [key for key in self.state.objects if key.startswith(directory.tasks)]
+        manifests = [key for key in self.world.objects if key.startswith(directory.tasks)]
         # A manifest that came after the job was tidied up is left to its own event.
-        late = {json.loads(self.state.objects[key][-1].body)["taskId"] for key in manifests}
-        for upload_id, upload in self.state.uploads.items():
+        late = {json.loads(self.world.objects[key][-1].body)["taskId"] for key in manifests}
+        for upload_id, upload in self.world.uploads.items():
             if f"-{directory.job_id}." in upload.key and not any(
                 task in upload.key for task in late
             ):
@@ -107,7 +108,7 @@ class _Judged:
 
     def marker(self) -> None:
         """I9 and I10, of the destination."""
-        found = self.state.objects.get("sales/_SUCCESS")
+        found = self.world.objects.get("sales/_SUCCESS")
         job_id = json.loads(found[-1].body)["jobId"] if found else ""
         for index, directory in enumerate(self.directories):
             if directory.job_id == job_id and self.at(index) not in ALL_VISIBLE:
@@ -117,7 +118,7 @@ class _Judged:
         replacing = [
             index for index, spec in enumerate(self.rules.jobs) if spec.conflict is Conflict.REPLACE
         ]
-        gone = self.rules.old and OLD not in self.state.objects
+        gone = self.rules.old and OLD not in self.world.objects
         if gone and not any(self.at(index) in ALL_VISIBLE for index in replacing):
             self.fail("I10", "the file of before is gone, and no job that replaces it is visible")
         for index in replacing:
@@ -151,7 +152,7 @@ class _Judged:
             index for index in range(len(self.directories)) if self.at(index) is JobState.COMMITTED
         ]
         first = {file for spec in self.rules.before for file in own_files(spec).values()}
-        seen = ({OLD} | first) & set(self.state.objects) | {
+        seen = ({OLD} | first) & set(self.world.objects) | {
             key for index in range(len(self.directories)) for key in self.files(index)
         }
         own = [set(own_files(spec).values()) for spec in self.rules.jobs]

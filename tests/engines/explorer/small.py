@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from s3commit.core.documents.job_json import JobSpec
 from s3commit.core.documents.pages import Unit
@@ -40,11 +40,15 @@ class Rules:
     apart: float = 0  # seconds between the requests; nobody is known to be alive
 
 
+def key_of(told: object) -> bytes:
+    """A digest of what is told."""
+    return hashlib.blake2b(repr(told).encode(), digest_size=16).digest()
+
+
 @dataclass(frozen=True, slots=True)
 class Execution:
     """Where an execution stands; ``answers`` are those of the step that it is in the middle of."""
 
-    job: int
     name: str
     step: str
     ticket: Ticket
@@ -52,26 +56,46 @@ class Execution:
     planned: tuple[Unit, ...] | None = None  # the Map's units, as it read them
     unit: Unit | None = None
     answers: tuple[Any, ...] = ()
-    told: str = ""  # digest of the answers
+    told: bytes = b""  # digest of the answers
     failures: int = 0
+    key: bytes = b""  # digest of all that
+
+    def keyed(self) -> Self:
+        """The same, with its key."""
+        where = (self.name, self.step, self.ticket, self.results, self.planned)
+        return replace(self, key=key_of((where, self.unit, self.told, self.failures)))
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """S3, the ledger and the executions. Dictionaries here are never changed in place."""
+class World:
+    """S3 and the ledger. Dictionaries here are never changed in place."""
 
     objects: dict[str, list[Any]]
     uploads: dict[str, Any]
     completed: dict[str, Any]
     ledger: tuple[dict[Any, Any], ...]  # its parts
-    executions: tuple[Execution, ...]
-    to_finish: frozenset[tuple[int, str]]
-    losses: int
-    path: tuple[Any, ...] = field(default=(), compare=False)  # linked list of what was done
+    key: bytes = b""  # digest of all that
+
+    def keyed(self) -> Self:
+        """The same, with its key."""
+        objects = sorted((key, found[-1].etag) for key, found in self.objects.items())
+        ledger = [sorted(one.items()) for one in self.ledger]
+        return replace(self, key=key_of((objects, sorted(self.uploads), ledger)))
 
     @property
     def records(self) -> dict[str, JobRecord]:
         return self.ledger[0]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The world, where the executions stand, and what may happen besides."""
+
+    world: World
+    executions: tuple[Execution, ...]
+    to_finish: frozenset[tuple[int, str]]
+    losses: int
+    path: tuple[Any, ...] = field(default=(), compare=False)  # linked list of what was done
 
 
 def spec(number: int, conflict: Conflict = Conflict.APPEND, **more: Any) -> JobSpec:
@@ -119,6 +143,8 @@ class Port:
 
     def ports(self) -> Ports:
         explorer = self._explorer
+        if not explorer.rules.by_call:
+            return Ports(explorer.store, explorer.ledger, explorer.clock)
         return Ports(
             cast("ObjectStore", _Recorded(self, explorer.store)),
             cast("Ledger", _Recorded(self, explorer.ledger)),
@@ -132,8 +158,7 @@ class Port:
 
     def label(self, step: str) -> str:
         """The move's name: the step, and the call where a move is one."""
-        called = self._called[:1] if self._explorer.rules.by_call else []
-        return " ".join([step, *called])
+        return " ".join([step, *self._called[:1]])
 
     def call(self, verb: str, method: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
         """Answer as before, or call."""
@@ -141,7 +166,7 @@ class Port:
             answer = self.answers[self._next]
             self._next += 1
             return _given(answer)
-        if self._called and self._explorer.rules.by_call:
+        if self._called:
             raise Paused
         key = args[1] if len(args) > 1 else args[0] if args else ""
         self._called.append(f"{verb}({key if isinstance(key, str) else ''})")
@@ -153,9 +178,7 @@ class Port:
             answer = error
         self.answers.append(answer)
         self._next += 1
-        if self._explorer.rules.by_call:
-            text = f"{self.told}|{verb}|{answer!r}"
-            self.told = hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+        self.told = key_of((self.told, verb, answer))
         return _given(answer)
 
 

@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Self
 
 from s3commit.core.model.destination import ID, Destination, job_ref
@@ -241,6 +242,7 @@ class JobDirectory:
         return self.prefix + self.manifest_name(task_id, attempt_id)
 
 
+@lru_cache(maxsize=64)  # each step asks many times
 def parse_directory(bucket: str, key: str) -> JobDirectory:
     """The job directory that ``key`` is in.
 

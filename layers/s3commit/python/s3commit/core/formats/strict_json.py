@@ -33,6 +33,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=lambda name: _refuse(f"the number {name}")
+)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
 def parse(body: bytes, *, what: str, max_bytes: int, most: int = MAX_VALUES) -> Any:
     """Parse UTF-8 JSON of at most ``max_bytes`` and about ``most`` values.
 
@@ -41,11 +47,7 @@ def parse(body: bytes, *, what: str, max_bytes: int, most: int = MAX_VALUES) -> 
     """
     bounded(body, what=what, max_bytes=max_bytes, most=most)
     try:
-        return json.loads(
-            body.decode("utf-8"),
-            object_pairs_hook=_unique,
-            parse_constant=lambda name: _refuse(f"the number {name}"),
-        )
+        return _DECODER.decode(body.decode("utf-8"))
     except InvalidInputError as error:
         _refuse(f"{what} is not strict JSON: {error.message}")
     except RecursionError:
@@ -74,8 +76,7 @@ def dump(value: Any) -> bytes:
     Raises `InvalidInputError` if the value has text or numbers that JSON can't carry.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode("utf-8")
+        return _ENCODER.encode(value).encode("utf-8")
     except ValueError as error:  # UnicodeEncodeError too: lone surrogates
         _refuse(f"value cannot be written as JSON: {str(error)[:200]}")
 
