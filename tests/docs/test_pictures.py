@@ -98,3 +98,15 @@ def test_the_readmes_figures_of_the_commit_alone_are_the_pages() -> None:
 
 def test_the_readme_is_two_screens() -> None:
     assert len(README.encode()) <= 9 * 1024
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("S3 committer for Spark", "exactly once", "dynamic partition overwrite"),
+        "commit state unknown",  # Iceberg's name
+    ],
+)
+def test_the_first_lines_have_what_people_search_for(words: str) -> None:
+    start = README.partition("## ")[0]
+    assert words.lower() in " ".join(start.split()).lower()
