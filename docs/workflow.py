@@ -10,7 +10,7 @@ from stacks.functions import FUNCTIONS
 SHAPES: Final = {
     "Task": 'shape=box, fillcolor="#e3edf8", color="#2563a8"',
     "Map": 'shape=box, fillcolor="#e3edf8", color="#2563a8", peripheries=2',
-    "Choice": 'shape=hexagon, fillcolor="#f3f5f8", color="#747d88", margin="0,0"',
+    "Choice": 'shape=hexagon, fillcolor="#f3f5f8", color="#747d88", margin="0.11,0"',
     "Wait": 'shape=box, style="rounded,filled", fillcolor="#fdf3dc", color="#b07d1a"',
     "Succeed": 'shape=ellipse, fillcolor="#e3f1e6", color="#5a9367"',
 }
@@ -43,10 +43,12 @@ def edges() -> Iterator[tuple[str, str, str]]:
 
 
 def dot() -> str:
-    """The picture in Graphviz's language."""
+    """The picture in Graphviz's language; of the edges to a state one has the error's name."""
+    named = {(there, error): here for here, there, error in edges()}
     boxes = (f"  {name} [{SHAPES[state['Type']]}]" for name, state in states().items())
     lines = (
-        f'  {here} -> {there} [style={"dashed" if error else "solid"}, label="{error}"]'
+        f"  {here} -> {there} [style={'dashed' if error else 'solid'},"
+        f' label="{error * (named[there, error] == here)}"]'
         for here, there, error in edges()
     )
     return HEAD + "\n".join([*boxes, *lines, "}\n"])

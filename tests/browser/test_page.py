@@ -140,7 +140,8 @@ def test_i12_whatever_strangers_name_is_shown_and_never_run(shown: Shown, view: 
         assert page.locator("main :is(script, img)").count() == width_over(page) == 0
 
 
-OFF_SCREEN = """() => [...document.querySelectorAll("main :is(th, td)")].filter((it) => {
+OFF_SCREEN = """() => [...document.querySelectorAll(innerWidth > 640 ? "main :is(th, td)" :
+    "main :is(th:has(a), td:not(.wide :empty))")].filter((it) => {
   const { left, right, width, height } = it.getBoundingClientRect();
   const fits = it.scrollWidth <= Math.ceil(width) && left >= 0 && right <= innerWidth;
   return !(width && height && fits && it.checkVisibility());
@@ -242,6 +243,35 @@ CONTRASTS = """() => {
   return [...texts, ...boxes].map(([it, ink, paper]) => { const both = [light(ink), light(paper)];
     return [it.textContent.trim(), (Math.max(...both) + .05) / (Math.min(...both) + .05)]; });
 }"""
+CROWDED = """() => {
+  const all = (what) => [...document.querySelectorAll(what)].filter((it) => it.checkVisibility());
+  const boxes = new Map(all(".machine text").map((it) => [it, it.getBoundingClientRect()]));
+  const meet = (a, b) => a !== b && a.left < b.right && b.left < a.right && a.top < b.bottom
+    && b.top < a.bottom;
+  const upon = [...boxes].filter(([, box]) => [...boxes.values()].some((one) => meet(box, one)));
+  const beyond = all(".machine .node").filter((it) => {
+    const { x, y, width, height } = it.querySelector("text").getBBox();
+    const shape = it.querySelector("polygon, path, ellipse");
+    return ![[0, .2], [1, .2], [0, .8], [1, .8]].every(([across, down]) =>
+      shape.isPointInFill({ x: x + width * across, y: y + height * down }));
+  });
+  const cut = all("input").filter((it) => { // a phone has no room for a whole job directory
+    const { value } = it;
+    it.value ||= it.placeholder;
+    const fits = it.scrollWidth <= it.clientWidth;
+    it.value = value;
+    return !fits && (innerWidth > 640 || !value);
+  });
+  const holes = all(".wide td").filter((it) => innerWidth <= 640 && !it.textContent.trim());
+  const lines = [".wide th", "[name=since], [name=before]"].map(all)
+    .map((row) => new Set(row.map((it) => it.getBoundingClientRect().top)).size);
+  return [...upon.map(([it]) => it), ...beyond, ...cut, ...holes]
+    .map((it) => it.textContent.trim() || it.name).concat(lines.filter((count) => count > 1));
+}"""
+MARKS = """() => [...document.querySelectorAll(".line")].map((it) => {
+  const { content, boxShadow, backgroundColor, color } = getComputedStyle(it, "::after");
+  return [content + boxShadow, backgroundColor + color];
+})"""
 LEAST_CONTRAST = 4.5  # WCAG 2.2, 1.4.3, level AA: https://www.w3.org/TR/WCAG22/#contrast-minimum
 
 
@@ -255,7 +285,13 @@ def test_each_view_is_legible_on_each_screen(shown: Shown, colours: Any, paper: 
     labels = [*JobState, "REQUESTED", "SUCCEEDED", "FAILED", "TIMED_OUT", "tried", "now"]
     made = "".join(f"<span class='state {one.lower()}'>{one}</span>" for one in labels)
     shown.desk.stacks.logged = [f'{{"message": "failed", "job_id": "{JOB}", "level": "ERROR"}}']
-    views = ("/", JOB_PAGE, f"/job?job={THIRD}", f"/log?job={JOB}", f"/table?table={SALES}&fsck=1")
+    views = (
+        "/",
+        JOB_PAGE,
+        f"/job?job={job_directory(THIRD).uri}",
+        f"/log?job={JOB}",
+        f"/table?table={SALES}&fsck=1",
+    )
     for path in views:
         with shown.page(path, color_scheme=colours) as page:
             page.evaluate("made => document.querySelector('h1').innerHTML += made", made)
@@ -264,5 +300,10 @@ def test_each_view_is_legible_on_each_screen(shown: Shown, colours: Any, paper: 
             assert (len(contrasts) > 24, bad) == (True, [])
             back = "getComputedStyle(document.body).backgroundColor"
             assert page.evaluate(back).startswith(f"rgb({paper},")
+            assert page.evaluate(CROWDED) == []
             page.set_viewport_size(PHONE)
             assert (width_over(page), page.locator("h1").is_visible()) == (0, True)
+            assert page.evaluate(CROWDED) == []
+            if path.startswith("/table"):  # by shape, and by colour
+                marks = page.evaluate(MARKS)
+                assert [len({*one}) for one in zip(*marks, strict=True)] == [3, 3]

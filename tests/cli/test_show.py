@@ -102,6 +102,7 @@ def test_a_committed_job_names_its_files(desk: Desk) -> None:
     assert "result outcome COMMITTED, files 2, bytes 8 B, rows 8, replaced 0, decided 2026" in text
     assert "plan units 1, files 2, bytes 8 B, rows 8" in text
     assert f"s3commit ls {SALES} --files {JOB}" in text
+    assert ("\nmanifests " in text, desk.shown()["manifests"]) == (False, 0)
 
 
 def test_a_job_of_the_jar_says_what_a_catalog_may_lack(desk: Desk) -> None:

@@ -297,7 +297,8 @@ def test_what_is_not_counted_is_not_shown_as_if(desk: Desk, browser: Browser) ->
     assert "An unknown number of 2 files visible" in page  # some are still there
     desk.committed_job(JOB)
     assert 'data-changes=""' in browser.get("/log", job=JOB)
-    assert 'data-changes=""' in browser.get("/job", job=JOB)
+    page = browser.get("/job", job=JOB)
+    assert ('data-changes=""' in page, "manifests" in page) == (True, False)  # its end deletes them
     assert 'data-changes=""' in browser.get("/table", table=SALES, fsck="1")
     assert 'data-changes=""' not in browser.get("/table", table=SALES)
 
@@ -327,7 +328,7 @@ def test_a_table_has_its_commits_and_fsck_on_demand(desk: Desk, browser: Browser
     desk.world.clock.advance(60)
     desk.committed_job(OTHER, files={f"dt=2/part-{OTHER}.csv": b"123"}, conflict=Conflict.REPLACE)
     page = browser.get("/table", table=SALES)
-    assert re.findall(r'<tr class="(\w+)">', page) == ["overwrite", "append"]
+    assert re.findall(r'<tr class="(\w+) committed">', page) == ["overwrite", "append"]
     assert "dt=2/" in page and "dt=1/" not in page
     for typed in (SALES.removeprefix("s3://"), SALES.replace("s3://", "s3a://")):
         assert f"<h1>Table {SALES}</h1>" in browser.get("/table", table=typed)

@@ -93,6 +93,7 @@ def for_people(document: dict[str, Any]) -> dict[str, Any]:
     told: dict[str, Any] = {
         **document,
         "requestedBy": document["requestedBy"] or (asked and _BY_NOBODY),
+        "manifests": None if document["result"] else document["manifests"],  # its end deletes them
         "conflict": "undo" if document["undoes"] else mode and f"{_MODES[mode]}{within}",
         "uploadsComplete": "all" if listed else "some",
     }
