@@ -102,7 +102,8 @@ def test_an_answer_of_aws_is_one_of_our_errors(
 ) -> None:
     error = translate(an_answer(code, status), "doing it")
     assert (type(error), error.code) == (expected, own_code)
-    assert error.message == f"doing it: in words ({code})"
+    fix = ": create it, or correct the path" if own_code == "NO_BUCKET" else ""
+    assert error.message == f"doing it: in words ({code}){fix}"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from s3commit.cli.app import app
 from s3commit.cli.deployment import Deployment
 from s3commit.cli.render import epoch_of
 from s3commit.cli.session import Session
-from s3commit.cli.status import NONE_UNDER_WAY, NOT_HERE
+from s3commit.cli.status import NOT_HERE
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.ports.executions import FORGOTTEN, NO_REASON, Execution, Reason
@@ -30,7 +30,8 @@ OTHER = "11111111-7425-40de-944b-e07fc1f90ae7"
 REF = job_directory(JOB).ref
 THIRD = "22222222-7425-40de-944b-e07fc1f90ae7"
 SALES = "s3://lake/sales/"
-NO_JOBS = f"{NONE_UNDER_WAY}; {NOT_HERE}\n"  # as `status` says on stderr
+# As `status` says on stderr.
+NO_JOBS = f"no jobs under way; --all adds those that have ended; {NOT_HERE}\n"
 MACHINE = "arn:aws:states:eu-central-1:123456789012:stateMachine:Machine"
 
 

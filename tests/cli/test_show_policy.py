@@ -133,7 +133,7 @@ def test_a_failed_execution_says_why_in_a_line_and_what_to_do(desk: Desk) -> Non
     assert (
         "\nexecution error code PAGE_CHANGED"
         "\nexecution error message NeedsOperatorError: _s3commit/x/_index-y.json is missing"
-        "\nexecution error means An object that the pipeline keeps for itself"
+        "\nexecution error means An object"
     ) in text
     assert "end.py" not in text
     assert "\nmeans stopped: its execution is FAILED; all files are visible\n" in text

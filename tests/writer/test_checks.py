@@ -179,7 +179,10 @@ def lake(memory_lake: Lake) -> Lake:
         ({"list": {"nulls": 0}}, "'list' has the type list"),
         ({"tiny": {"min": b"a"}}, "'tiny' has the type binary"),
         *(
-            ({name: {"max": bound}}, rf"'{name}' has the type {kind}.*: max=.*: give {wanted} that")
+            (
+                {name: {"max": bound}},
+                rf"'{name}' has the type {kind}.*: max=.*: give a comparable {wanted}",
+            )
             for name, kind, wanted, bounds in (
                 ("n", "int64", "int or Decimal", (0.5, "0", True, Decimal("nan"), 10**80)),
                 ("dt", "date32", "date", (datetime(2026, 1, 1), "2026-11-20", 1)),

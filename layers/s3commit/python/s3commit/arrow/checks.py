@@ -89,7 +89,7 @@ def _check(name: str, given: Mapping[str, Any], schema: pa.Schema) -> Check:
     texts = {end: _written(sort, value) for end, value in ends.items()}
     for end in (end for end, text in texts.items() if text is None):
         wanted = " or ".join(one.__name__ for one in sort.bounds) if sort else ""
-        why = f"has the type {kind}: {end}={repr(ends[end])[:80]}: give {wanted} that compares"
+        why = f"has the type {kind}: {end}={repr(ends[end])[:80]}: give a comparable {wanted}"
         raise _refusal(name, why, "BAD_OPTION")
     return Check(name, sort.kind if sort and ends else None, **texts, nulls=given.get("nulls"))
 

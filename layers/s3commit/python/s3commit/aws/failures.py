@@ -16,6 +16,7 @@ from botocore.exceptions import (
     HTTPClientError,
     IncompleteReadError,
     NoCredentialsError,
+    NoRegionError,
     PartialCredentialsError,
     SSOError,
     TokenRetrievalError,
@@ -135,7 +136,8 @@ def translate(error: Exception, what: str) -> S3CommitError:
         is_here = endpoint.hostname in {"127.0.0.1", "::1", "localhost"}
         cure = "; if that is the embedded runtime, start it: s3commit local up" if is_here else ""
         return TransientError(f"{what}: {line}{cure}")
-    return InvalidInputError(f"{what}: {error}")  # a parameter or a setting: no retry helps
+    cure = " Set AWS_REGION, or the profile's region" if isinstance(error, NoRegionError) else ""
+    return InvalidInputError(f"{what}: {error}{cure}")  # a parameter or setting: no retry helps
 
 
 def no_credentials() -> AccessError:
@@ -192,7 +194,8 @@ def _from_answer(error: ClientError, what: str) -> S3CommitError:
         kind = (InvalidInputError, None) if 400 <= status < 500 else _TRANSIENT
     made, own_code = kind
     said = "a page" if message.lstrip().startswith("<") else message  # as of a proxy
-    return made(f"{what}: {said or 'no message'} ({code or status})", code=own_code)
+    fix = ": create it, or correct the path" if own_code == NO_BUCKET else ""
+    return made(f"{what}: {said or 'no message'} ({code or status}){fix}", code=own_code)
 
 
 def _kind_of_cancellation(error: ClientError) -> _Kind:

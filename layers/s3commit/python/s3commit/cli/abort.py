@@ -26,7 +26,10 @@ _GIVEN_UP = {JobState.OPEN, REQUESTED, JobState.SEALED}  # requested and not dec
 @job_options
 @state_machine_option
 @click.option(
-    "--reason", default="s3commit abort", show_default=True, help="Recorded in the job's result."
+    "--reason",
+    default="aborted by `s3commit abort`",
+    show_default=True,
+    help="Recorded in the job's result.",
 )
 @click.option(
     "--lists-lost",
@@ -44,7 +47,7 @@ def abort(
     lists_lost: bool,
     dry_run: bool,
 ) -> None:
-    """Abort a job that is not decided: none of its files becomes visible.
+    """Abort an undecided job: none of its files becomes visible.
 
     Writes the abort request in place of the job's driver. A request is written once and never
     changes, so a driver that is still alive cannot commit any more. JOB is a job id, its

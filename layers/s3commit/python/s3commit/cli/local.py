@@ -52,7 +52,7 @@ def up(
     project: Path,
     verbose: bool,
 ) -> None:
-    """Serve the real stacks on 127.0.0.1 until interrupted: real handlers, real state machine.
+    """Serve the real stacks on 127.0.0.1 until interrupted.
 
     When it is ready it says so on stderr, with the address of the page that `s3commit ui` serves,
     and prints one line of JSON on stdout, with the
@@ -107,7 +107,10 @@ def break_(fault: str, project: Path) -> None:
 @local.command("repair")
 @project_option
 def repair(project: Path) -> None:
-    """Undo what `s3commit local break` has broken; jobs, messages and refused documents stay."""
+    """Undo what `s3commit local break` has broken.
+
+    Jobs, messages and refused documents stay.
+    """
     from s3commit.local.foreground import enter, read_running
 
     enter(read_running(project))

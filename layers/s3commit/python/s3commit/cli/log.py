@@ -52,7 +52,7 @@ def log(
     labels: tuple[str, ...],
     note: str | None,
 ) -> None:
-    """Show the job history of a table, by the time of each job's effect.
+    """Show a table's jobs, by the time of their effect.
 
     The newest is last; behind it are the jobs that have not ended. Times are UTC. REPLACED are the
     earlier files that the job has removed, GONE those of its own that no longer exist: an undo or a

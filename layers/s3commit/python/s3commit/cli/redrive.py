@@ -20,7 +20,7 @@ from s3commit.core.model.errors import AccessError, NotFoundError, TransientErro
 @dry_run_option
 @with_session
 def redrive(session: Session, *, queues: tuple[str, ...], dry_run: bool) -> None:
-    """Move dead letters back to their queues, of all or of these QUEUES.
+    """Move dead letters back to all queues, or to these QUEUES.
 
     A message that fails repeatedly is put aside; nothing is lost for 14 days. Repeating it is
     harmless. First the queue's function is called without a message: while that fails, or its event

@@ -192,8 +192,13 @@ def _text(name: str, value: Any) -> str:
     if name.endswith("Seconds"):
         return age(value)
     if name.startswith("usd"):
-        return f"{value:.2f}"
+        return usd(value)
     return size(value) if name == "bytes" else str(value)
+
+
+def usd(amount: float) -> str:
+    """In USD, to the cent."""
+    return "<0.01" if 0 < amount < 0.005 else f"{amount:.2f}"
 
 
 def _brief(row: Mapping[str, Any]) -> dict[str, Any]:

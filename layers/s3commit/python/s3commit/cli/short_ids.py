@@ -32,7 +32,11 @@ def whole_id(session: Session, typed: str, where: Destination | str) -> str:
     else:
         found, named = set(_in_ledger(session.ledger(where), typed)), f"table {where}"
     if not found:
-        raise NotFoundError(f"no job whose id begins with {typed} in {named}", code="NO_JOB")
+        other = "" if isinstance(where, Destination) else ", or look in S3 with --destination"
+        raise NotFoundError(
+            f"no job whose id begins with {typed} in {named}: check the digits{other}",
+            code="NO_JOB",
+        )
     if len(found) > 1:
         raise click.UsageError(f"{len(found)} ids begin with {typed}: {some(found)}")
     return found.pop()

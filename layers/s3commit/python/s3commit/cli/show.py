@@ -38,7 +38,10 @@ from s3commit.writer.requests import require_committed
 
 SCANNED_UPLOADS = 20_000  # of the destination: 20 requests, then it stops counting
 _UNCOUNTED = "only some of the destination's open uploads were read: this job may have more"
-_BY_NOBODY = "not known: S3's event was lost or does not say, or the ledger was not read"
+_BY_NOBODY = (
+    "not known: S3's event was lost or does not say (the embedded runtime's never does), or the"
+    " ledger was not read"
+)
 _REGION = re.compile("[a-z0-9-]+")
 _MODES = {Conflict.APPEND: "append", Conflict.FAIL: "error", Conflict.REPLACE: "overwrite"}
 # Members that no next step needs, or that another member contains.

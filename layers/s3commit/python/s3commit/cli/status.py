@@ -27,7 +27,6 @@ from s3commit.core.ports.parallel import in_order
 
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
 LOOKED_AT = 50
-NONE_UNDER_WAY = "no jobs under way; --all adds those that have ended"
 # Alarms that ring while events wait, on their way to the ledger.
 _LATE = {"EventsLost", "FunctionErrors", "FunctionThrottles", "IngestBacklog", "RequestBacklog"}
 NOT_HERE = "s3commit log DESTINATION also shows jobs whose events have not arrived"
@@ -65,19 +64,20 @@ def status(
     states: tuple[JobState, ...],
     limit: int,
 ) -> None:
-    """List the jobs that have not ended, of all tables or of one, and below it.
+    """List the jobs that have not ended, of all tables or of one.
 
-    Jobs that need attention come first, then the latest. AGE is the time since the job's last
-    change of state, or since its last sign of life while it waits for its destination. WAITS is how
-    long it has been blocked, FOR the jobs that block it. REQUESTED is how long ago the end of an
-    OPEN job was requested. EXECUTION FAILED has the error code. A "!" marks a job whose execution
-    is dead or has not begun in five minutes, and a job without progress for too long: 40 minutes in
-    SEALED, an hour in later states, a day while its tasks write. WHY NOT is the code of a job that
-    was not committed, or can't be. UNDONE BY has the first digits of the id of the undo that has
-    undone the job. Run `s3commit show JOB` for the next step, `s3commit log DESTINATION` for what
-    has ended at a table. Last come the deployment's alarms that ring, its dead letters,
-    and whether it is paused, if the caller has the rights to read them (cloudwatch:DescribeAlarms,
-    sqs:GetQueueAttributes, lambda:GetEventSourceMapping, events:DescribeRule).
+    A table includes those below it. Jobs that need attention come first, then the latest. AGE is
+    the time since the job's last change of state, or since its last sign of life while it waits for
+    its destination. WAITS is how long it has been blocked, FOR the jobs that block it. REQUESTED is
+    how long ago the end of an OPEN job was requested. EXECUTION FAILED has the error code. A "!"
+    marks a job whose execution is dead or has not begun in five minutes, and a job without progress
+    for too long: 40 minutes in SEALED, an hour in later states, a day while its tasks write. WHY
+    NOT is the code of a job that was not committed, or can't be. UNDONE BY has the first digits of
+    the id of the undo that has undone the job. Run `s3commit show JOB` for the next step, `s3commit
+    log DESTINATION` for what has ended at a table. Last come the deployment's alarms that ring, its
+    dead letters, and whether it is paused, if the caller has the rights to read them
+    (cloudwatch:DescribeAlarms, sqs:GetQueueAttributes, lambda:GetEventSourceMapping,
+    events:DescribeRule).
     """
     table, now = session.table(), session.clock.now()
     ledger = session.ledger(table)
@@ -93,7 +93,10 @@ def status(
     document = jobs_document(session, table, records)
     document["complete"] = not any(stopped for _, stopped in found)
     session.out.table(document, "jobs", _COLUMNS)
-    none = "no jobs" if ended_too or states else NONE_UNDER_WAY
+    at = f" at {destination.uri}" if destination else ""
+    none = f"no jobs under way{at}; --all adds those that have ended"
+    if ended_too or states:
+        none = f"no jobs{at}"
     if document["unheard"] or document["disabled"] or _LATE & {*(document["alarms"] or ())}:
         none = "no such job has reached the ledger, but events are held up: see below"
     summary = _summary(document["jobs"], document["counts"]) or f"{none}; {NOT_HERE}"

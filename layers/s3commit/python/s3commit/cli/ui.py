@@ -44,7 +44,7 @@ def page_beside(port: int, session: Session | None = None) -> AbstractContextMan
 @table_option
 @with_session
 def ui(session: Session, *, port: int) -> None:
-    """Show jobs, their state machine and tables in a browser, until interrupted.
+    """Show jobs and tables in a browser, until interrupted.
 
     Prints the page's address, which has a token in it: who has that, on this machine, sees what you
     may see. The page changes nothing, and reads with your credentials what status, show, log and

@@ -49,7 +49,7 @@ def undo(
     labels: tuple[str, ...],
     dry_run: bool,
 ) -> None:
-    """Undo a committed job: remove its files and restore the files that it replaced.
+    """Undo a committed job: remove its files, restore what it replaced.
 
     JOB is a job id, its first 8 digits or more, or the s3:// URI of a job directory. The undo is a
     job of its own, with the same guarantee: after its decision it happens completely, or not at

@@ -13,7 +13,7 @@ import click
 from s3commit.cli import s3a
 from s3commit.cli.advice import OPEN_PATIENCE, PATIENCE
 from s3commit.cli.options import Parsed, with_session
-from s3commit.cli.render import SHOWN, epoch_of, fields
+from s3commit.cli.render import SHOWN, epoch_of, fields, usd
 from s3commit.cli.session import Session
 from s3commit.core.documents.pages import in_groups
 from s3commit.core.formats import layout
@@ -56,7 +56,7 @@ def parse_place(text: str) -> Destination:
 @click.argument("place", metavar="S3-URI", type=Parsed("place", parse_place))
 @with_session
 def uploads(session: Session, *, place: Destination) -> None:
-    """List the open uploads of all writers below a place, and what they cost.
+    """List the open uploads of all writers, and their costs.
 
     Changes nothing, and needs no deployment, but the rights s3:ListBucketMultipartUploads and
     s3:ListMultipartUploadParts; with s3:ListBucket and s3:GetObject it also shows which jobs are
@@ -205,8 +205,8 @@ class _Look:
 
 
 def _notes(total: Row, shown: list[Row], look: _Look) -> Iterator[str]:
-    count, price = total["uploads"], f"USD {total['usdPerMonth']:.2f} a month at {PRICED}"
-    yield f"{many(count, 'open upload')} below {total['place']}, {size(total['bytes'])}: {price}"
+    count, costs = total["uploads"], f"USD {usd(total['usdPerMonth'])} a month at {PRICED}"
+    yield f"{many(count, 'open upload')} below {total['place']}, {size(total['bytes'])}: {costs}"
     if count > SHOWN:
         yield f"the {SHOWN} largest are shown; --output json has {count - SHOWN} more"
     if look.refused:

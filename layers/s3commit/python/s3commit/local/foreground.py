@@ -31,18 +31,11 @@ UNSET: Final = (
 )
 
 
-_NOT_FOUND: Final = (
-    "s3commit: `s3commit local env` does not find this runtime: another one is running here, or"
-    " the directory is not writable\n"
-)
-
-
 @contextmanager
-def announced(project: Path, environment: Mapping[str, str]) -> Iterator[bool]:
+def announced(project: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """Announce for the length of the block that a runtime with this environment is up.
 
-    Yields False if it cannot: another runtime of the project is announced already, or the file is
-    not writable.
+    Yields why it cannot, or an empty text.
     """
     path = project / FILE
     with ExitStack() as stack:
@@ -50,13 +43,16 @@ def announced(project: Path, environment: Mapping[str, str]) -> Iterator[bool]:
             path.parent.mkdir(parents=True, exist_ok=True)
             file = stack.enter_context(path.open("a+"))
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
+        except BlockingIOError:
+            yield "another runtime is up in this directory; to use both, give --project"
+            return
+        except OSError as error:
+            yield f"{path.parent} is not writable ({error.strerror}); give --project"
             return
         file.truncate(0)
         file.write(json.dumps(dict(environment)))
         file.flush()
-        yield True
+        yield ""
 
 
 def read_running(project: Path) -> dict[str, str]:
@@ -140,9 +136,11 @@ def run_foreground(
                 Bucket=runtime.bucket, VersioningConfiguration={"Status": "Enabled"}
             )
         enter(runtime.names())
-        with announced(project, runtime.names()) as found, beside() as address:
+        with announced(project, runtime.names()) as hidden, beside() as address:
             line = greeting(runtime.endpoint, runtime.bucket, project)
-            sys.stderr.write(line if found else _NOT_FOUND)
+            sys.stderr.write(line)
+            if hidden:
+                sys.stderr.write(f"s3commit: `s3commit local env` does not find it: {hidden}\n")
             sys.stderr.write(f"s3commit: in a browser: {address}\n")
             print(runtime.ready_line(), file=out, flush=True)
             signal.sigwait(signals)

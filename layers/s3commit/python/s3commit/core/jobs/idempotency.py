@@ -216,7 +216,7 @@ def _own_note(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyH
         raise NeedsOperatorError(
             f"s3://{directory.bucket}/{key} names the committed job with this idempotency key, and"
             f" is not what the pipeline wrote: {error.message}; nothing was changed. If `s3commit"
-            f" log {typed}` shows no other committed job with this job's KEY,"
+            f" log {typed}` shows no other committed job with key {digest[:8]},"
             " delete the object, else restore an earlier version of it",
             code=PAGE_CHANGED,
         ) from error

@@ -148,10 +148,12 @@ def _versions(
         has = f"no longer has a version of {missing} of the {len(files)} files"
         if "null" in keeps:  # the list was put when the files were removed
             has = f"kept no versions when job {directory.job_id} ended, so it has none of the files"
+        by_hand = " Overwrite with the right data, under another key or none."
+        again = by_hand if found.removes else ""
         refuse(
             "VERSIONS_GONE",
             f"bucket {directory.bucket} {has} that job {directory.job_id} replaced, and they can't"
-            f" come back. {instead(found.removes)}",
+            f" come back.{again} {instead(found.removes)}",
         )
     return tuple(zip(files, versions, strict=True))
 
