@@ -77,7 +77,7 @@ def shown(bucket: str, gate: Gate) -> Iterator[dict[str, str]]:
         job, counted = _write(sales, tasks, mode=mode)
         job.commit(counted)
         done.append(job.job_id)
-    with patch("s3commit.writer.undo.this_program", lambda: ANA):
+    with patch("s3commit.writer.start.this_program", lambda: ANA):
         undo(sales, done[-1])
     job, counted = _write(f"s3://{bucket}/clicks/", TASKS)
     with screens.jobs(bucket), ThreadPoolExecutor(1) as pool:
