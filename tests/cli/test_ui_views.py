@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-import click
 import pytest
 
 from s3commit.cli import job_facts
@@ -257,8 +256,7 @@ def test_each_command_of_a_next_step_is_one_that_can_be_typed(desk: Desk, browse
         assert len(copied) == len(re.findall("<li>[^<]*s3commit [a-z]+ ", page)) > 0
         typed += copied
     for _, verb, *arguments in typed:
-        command = app.get_command(click.Context(app), verb)
-        assert command and command.make_context(verb, arguments, obj=desk.session)
+        assert app.commands[verb].make_context(verb, arguments, obj=desk.session)
     assert {one[1] for one in typed} == {"abort", "commit", "doctor", "ls", "undo"}
     assert any(JobDirectory(place, OTHER).uri in one for one in typed)
 

@@ -3,6 +3,7 @@
 import io
 import sys
 import traceback
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -27,27 +28,32 @@ from s3commit.version import __version__
 
 FAILED, REFUSED, UNKNOWN = 1, 3, 4  # click's own for usage is 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
-_VERBS = (
+_NAMES = (
     *("abort", "commit", "doctor", "fsck", "local", "log", "ls", "pause", "redrive", "rescue"),
     *("resume", "show", "status", "sweep", "ui", "undo", "uploads"),
 )
 _REFUSALS = (JobFailedError, JobRefusedError, PreconditionError, LostRaceError)
 
 
-class App(click.Group):
-    """The verbs; an error of one is a line that says what is guaranteed and what to do next."""
+class _Verbs(Mapping[str, click.Command]):
+    """The module of a verb is imported when it is needed: all take 0.1 s."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """See click."""
-        return [*_VERBS]
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """See click. The module of a verb is imported when it is needed: all take 0.1 s."""
-        if name not in _VERBS:
-            return None
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in _NAMES:
+            raise KeyError(name)
         module = import_module(f"s3commit.cli.{'pause' if name == 'resume' else name}")
         verb: click.Command = getattr(module, name)
         return verb
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+class App(click.Group):
+    """The verbs; an error of one is a line that says what is guaranteed and what to do next."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """See click. A name that the terminal's encoding lacks is written in escapes."""
@@ -112,7 +118,7 @@ def _line(error: S3CommitError, *, changes: bool, begun: str) -> str:
     return "; ".join(said)
 
 
-@click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=App, commands=_Verbs(), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="s3commit")
 def app() -> None:
     """Inspect and manage jobs: all of a job's files appear in S3, or none do.
