@@ -63,7 +63,8 @@ def source_digest(project: Path) -> str:
 
     Parameters too, where `cdk` would hand them over.
     """
-    digest = hashlib.sha256(f"{sys.version}{os.environ.get('CDK_CONTEXT_JSON')}".encode())
+    parameters = os.environ.get("CDK_CONTEXT_JSON", "{}")
+    digest = hashlib.sha256(f"{sys.version}{parameters}".encode())
     for root in SOURCES:
         path = project / root
         files = [path] if path.is_file() else sorted(path.rglob("*"))
