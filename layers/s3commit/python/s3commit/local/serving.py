@@ -17,9 +17,8 @@ from s3commit.local import LocalRuntimeError
 HOST = "127.0.0.1"
 THREADS = 64  # more than the requests that wait for a function, or watch a page, at a time
 MAX_CONNECTIONS = 4000
-MAX_BODY = (
-    5 * 1024**3
-)  # bytes, of S3: https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
+# In bytes, of S3: https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html
+MAX_BODY = 5 * 1024**3
 METADATA = re.compile(rb"(?m)^X-Amz-Meta-[^:]*")
 LOG = logging.getLogger("s3commit.requests")
 # Wraps the WSGI application of AWS's APIs, and so sees each request first.
