@@ -111,7 +111,8 @@ def test_what_a_killed_runtime_left_behind_is_no_runtime(desk: Desk, tmp_path: P
 def test_of_two_runtimes_the_first_is_found(desk: Desk, tmp_path: Path) -> None:
     with announced(tmp_path, {"BUCKET": "first"}):
         with announced(tmp_path, {"BUCKET": "second"}) as hidden:
-            assert "another runtime is up" in hidden
+            told = greeting("http://127.0.0.1:1", "lake", tmp_path, hidden)
+            assert "does not find it: another runtime is up" in told and "eval" not in told
         assert "BUCKET=first" in desk.run("local", "env", "--project", str(tmp_path)).stdout
 
 

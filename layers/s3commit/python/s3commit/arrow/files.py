@@ -20,7 +20,7 @@ from s3commit.arrow.checks import Footers
 from s3commit.arrow.parquet import CODECS, Sink, open_writer
 from s3commit.writer.options import Options
 from s3commit.writer.stream import PendingUpload
-from s3commit.writer.task import Task
+from s3commit.writer.task import Task, options_of
 from s3commit.writer.transfer import MIB
 
 # Bigger row groups compress no better (795, 751 and 741 MB with 16, 64 and 128 MB of Arrow data).
@@ -217,7 +217,7 @@ def write_rows(
     do: a table without rows is read back with its schema, if the job ``keeps_schema``.
     """
     files: TaskFiles | None = None
-    options = task._options
+    options = options_of(task)
 
     def start(found: pa.Schema | None) -> TaskFiles:
         def open_output(directory: str, counter: int) -> PendingUpload:

@@ -91,14 +91,20 @@ def exports(environment: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def greeting(endpoint: str, bucket: str, project: Path) -> str:
-    """The line for people; its command works in any directory, on the PATH or not."""
+def greeting(endpoint: str, bucket: str, project: Path, hidden: str = "") -> str:
+    """The line for people; its command works in any directory, on the PATH or not.
+
+    ``hidden`` is why the command does not find this runtime.
+    """
     on_path = shutil.which("s3commit") is not None
     command = "s3commit" if on_path else f"{shlex.quote(sys.executable)} -m s3commit"
     env = f"{command} local env --project {shlex.quote(str(project.absolute()))}"
+    lead = f'In another terminal: eval "$({env})"'
+    if hidden:
+        lead = f"`s3commit local env` does not find it: {hidden}"
     return (
-        f"s3commit: running at {endpoint}, bucket s3://{bucket}/. In another terminal:"
-        f' eval "$({env})". Ctrl-C stops it and deletes its data.\n'
+        f"s3commit: running at {endpoint}, bucket s3://{bucket}/. {lead}."
+        " Ctrl-C stops it and deletes its data.\n"
     )
 
 
@@ -137,10 +143,7 @@ def run_foreground(
             )
         enter(runtime.names())
         with announced(project, runtime.names()) as hidden, beside() as address:
-            line = greeting(runtime.endpoint, runtime.bucket, project)
-            sys.stderr.write(line)
-            if hidden:
-                sys.stderr.write(f"s3commit: `s3commit local env` does not find it: {hidden}\n")
+            sys.stderr.write(greeting(runtime.endpoint, runtime.bucket, project, hidden))
             sys.stderr.write(f"s3commit: in a browser: {address}\n")
             print(runtime.ready_line(), file=out, flush=True)
             signal.sigwait(signals)

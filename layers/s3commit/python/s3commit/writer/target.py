@@ -67,9 +67,18 @@ class Target:
         self, upload_id: str, etags: Iterable[str], length: int, rows: int | None, origin: str = ""
     ) -> PendingFile:
         """The file as the manifest names it."""
-        ids = (self.directory.job_id, self.task_id, self.attempt_id)
-        parts = tuple(etags)
-        return PendingFile(self.bucket, self.key, upload_id, parts, length, *ids, rows, origin)
+        return PendingFile(
+            bucket=self.bucket,
+            key=self.key,
+            upload_id=upload_id,
+            etags=tuple(etags),
+            length=length,
+            job_id=self.directory.job_id,
+            task_id=self.task_id,
+            attempt_id=self.attempt_id,
+            rows=rows,
+            origin=origin,
+        )
 
 
 def file_key(directory: JobDirectory, relative_path: str, *, check_names: bool = True) -> str:

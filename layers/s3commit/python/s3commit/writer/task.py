@@ -274,6 +274,11 @@ def another(task: Task, task_id: str, attempt_id: str) -> Task:
     return task._like(task._options)(task_id, attempt_id, task._given_store)
 
 
+def options_of(task: Task) -> Options:
+    """The options of the job's call."""
+    return task._options
+
+
 def connect(task: Task) -> None:
     """Connect the process for the task's first file; errors are those of `Task.open`."""
     task._store  # noqa: B018 - it is made here

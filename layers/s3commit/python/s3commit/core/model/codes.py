@@ -140,7 +140,7 @@ _ENDS: Final = {
         "Find out who deletes below `__magic_job-`, then run the job again",
     ),
     "NAME_TAKEN": Advice(
-        "Before the decision an object had the name of a file of the job, which carries its id",
+        "Before the decision an object had the name, and so the job id, of a file of the job",
         "Find out who put it, then run the job again",
     ),
     "NAME_TOO_LONG": Advice(
@@ -273,7 +273,7 @@ _STOPS: Final = {
         " or its key. Grant them",
     ),
     "States.ExceedToleratedFailureThreshold": Advice(
-        "Workers that complete uploads failed repeatedly. The others can still be completed",
+        "Workers failed repeatedly. The uploads that they left can still be completed",
         "See the Map Run in the console and the log of `complete`: usually a missing right to"
         " read below `_s3commit/`. Grant it",
     ),

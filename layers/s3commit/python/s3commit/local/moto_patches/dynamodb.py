@@ -64,10 +64,9 @@ def dynamodb_fast(patcher: Patcher) -> None:
         )
 
     def query(original: Any, self: Any, hash_key: Any, *how: Any, **conditions: Any) -> Any:
-        keys = dict(conditions["hash_key_conditions"] or ())
         if not self.range_key_attr:
             return original(self, hash_key, *how, **conditions)
-        partition = copy.copy(self)
+        keys, partition = dict(conditions["hash_key_conditions"] or ()), copy.copy(self)
         if not keys or self.hash_key_attr in keys:
             partition.items = {hash_key: self.items.get(hash_key, {})}
         else:
