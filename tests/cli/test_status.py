@@ -1,12 +1,16 @@
 """``s3commit status`` and ``sweep``: what is under way, what needs someone, and one pass now."""
 
 import json
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from s3commit.aws import env
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import AccessError
+from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.sweep.sweep import DAY
 from tests.cli.support import JOB, MACHINE, NO_JOBS, OTHER, SALES, TABLE, THIRD, Desk
@@ -27,6 +31,35 @@ def test_the_jobs_under_way_come_latest_first(desk: Desk) -> None:
     assert first.split() == ["OPEN", "2m", "5s", OTHER, "s3://lake/sales/"]
     assert second.split() == ["OPEN", "3m", "5s", JOB, "s3://lake/sales/"]
     assert result.stderr == "2 jobs: 2 OPEN\n"
+
+
+@pytest.mark.parametrize("how", ["one request", "too many jobs", "no right to scan"])
+def test_a_ledger_with_few_jobs_is_read_by_one_request(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """The answer is the same without it, also of digits, of one state and of a page."""
+    desk.open_job(JOB)
+    desk.world.clock.advance(60)
+    desk.job_at("SealJob", OTHER)
+    desk.job_at("DecideCommit", THIRD)
+    asks = (["--all"], ["--state", "SEALED"], ["--all", "--limit", "1"])
+    expected = [desk.json("status", "--table", TABLE, *ask)["jobs"] for ask in asks]
+    shown = desk.run("show", OTHER[:8], "--table", TABLE).stdout
+    asked, jobs_in = list[JobState](), desk.world.ledger.jobs_in
+
+    def counted(state: JobState, **when: Any) -> Iterator[JobRecord]:
+        asked.append(state)
+        return jobs_in(state, **when)
+
+    monkeypatch.setattr(desk.world.ledger, "jobs_in", counted)
+    if how == "too many jobs":
+        monkeypatch.setattr("s3commit.cli.short_ids.FEW", 3)
+    elif how == "no right to scan":
+        refused = Mock(side_effect=AccessError("not allowed"))
+        monkeypatch.setattr(desk.world.ledger, "all_jobs", refused)
+    assert [desk.json("status", "--table", TABLE, *ask)["jobs"] for ask in asks] == expected
+    assert desk.run("show", OTHER[:8], "--table", TABLE).stdout == shown
+    assert len(asked) == (0 if how == "one request" else 2 * len(JobState) + 1 + len(JobState))
 
 
 def test_what_is_silent_for_too_long_comes_first_and_is_marked(desk: Desk) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from s3commit.cli import job_facts
+from s3commit.cli import job_facts, short_ids
 from s3commit.cli.app import app
 from s3commit.cli.page import jobs_view
 from s3commit.core.documents.job_json import Who
@@ -107,6 +107,7 @@ def test_of_ten_thousand_jobs_a_page_shows_some_and_asks_for_no_more(
     """What needs a person comes first, however old it is; the others page after page."""
     monkeypatch.setattr(jobs_view, "PAGE", 5)
     monkeypatch.setattr(jobs_view, "OLDEST", 3)
+    monkeypatch.setattr(short_ids, "FEW", 5)
     read, jobs_in = Counter[str](), desk.world.ledger.jobs_in
 
     def counted(state: JobState, **asked: Any) -> Iterator[JobRecord]:

@@ -62,6 +62,10 @@ class GivenLedger(DynamoLedger):
         time.sleep(INDEX_LAG)
         return super().jobs_in(*state, **bounds)
 
+    def all_jobs(self, *, most: int) -> list[JobRecord] | None:
+        time.sleep(INDEX_LAG)
+        return super().all_jobs(most=most)
+
     def count_in(self, *state: JobState, **bounds: Any) -> int:
         time.sleep(INDEX_LAG)
         return super().count_in(*state, **bounds)

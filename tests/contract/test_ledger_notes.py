@@ -146,6 +146,19 @@ def test_more_jobs_than_a_page_holds_are_listed_from_a_moment_on(ledger: Ledger)
         assert [record.job_id for record in latest] == names[::-1]
 
 
+def test_few_jobs_are_listed_together(ledger: Ledger) -> None:
+    opened = [ledger.open_job(a_job(f"job-{number}")) for number in range(4)]
+    opened.append(bring_to(ledger, JobState.ABORTED, "ended"))
+    ledger.record_attempt(an_attempt(1, job_id="job-0"))
+    ledger.unlist(opened.pop(0).ref)
+
+    listed = ledger.all_jobs(most=5)
+
+    assert listed is not None
+    assert sorted(listed, key=repr) == sorted(opened, key=repr)
+    assert ledger.all_jobs(most=3) is None
+
+
 def test_the_jobs_of_a_state_are_counted_until_there_are_many(ledger: Ledger) -> None:
     for number in range(40):
         ledger.open_job(a_job(f"job-{number}", updated_at=T1 if number else T0))

@@ -286,6 +286,11 @@ class MemoryLedger(Ledger):
             ]
         return iter(sorted(found, key=lambda record: record.updated_at, reverse=latest_first))
 
+    def all_jobs(self, *, most: int) -> list[JobRecord] | None:
+        with self._lock:
+            found = [one for ref, one in self._jobs.items() if ref not in self._unlisted]
+        return found if len(found) < most else None
+
     def count_in(self, state: JobState, *, since: str, most: int) -> int:
         return sum(1 for _ in self.jobs_in(state, before="9", since=since))
 

@@ -11,7 +11,7 @@ import click
 from s3commit.cli.options import NamedJob
 from s3commit.cli.render import KEY_DIGITS, some
 from s3commit.cli.session import Session
-from s3commit.cli.short_ids import LOOKED_AT, whole_id
+from s3commit.cli.short_ids import LOOKED_AT, JobsIn, whole_id
 from s3commit.core.documents.commit_manifest import CommitHeader, read_commit_header
 from s3commit.core.documents.job_json import JobSpec, read_spec
 from s3commit.core.documents.pendingset import MAX_MANIFEST_BYTES, PendingSet, decode_pendingset
@@ -228,7 +228,7 @@ def kind_of(said: JobSpec | JobRecord | None, header: CommitHeader | None = None
 
 
 def jobs_at(
-    ledger: Ledger,
+    jobs_in: JobsIn,
     state: JobState,
     now: str,
     place: Destination | None,
@@ -243,9 +243,9 @@ def jobs_at(
 
     That is empty if there are no more. ``most`` bounds them; `LOOKED_AT` bounds how many jobs of
     all places are looked at. ``key`` is their idempotency key, or its digest's first digits,
-    ``note`` a part of their note or of a label.
+    ``note`` a part of their note or of a label. ``jobs_in`` is `Ledger.jobs_in`, or `lister`'s.
     """
-    listed = ledger.jobs_in(state, before=now, since=since, latest_first=latest_first)
+    listed = jobs_in(state, before=now, since=since, latest_first=latest_first)
     digest = key_digest(key)
     found: list[JobRecord] = []
     record: JobRecord

@@ -14,7 +14,7 @@ from s3commit.cli.job_facts import jobs_at, kind_of, read_job
 from s3commit.cli.options import DESTINATION, label_option, table_option, with_session
 from s3commit.cli.render import KEY_DIGITS, LONGEST, fields, shortened, took
 from s3commit.cli.session import Session
-from s3commit.cli.short_ids import LOOKED_AT, job_documents
+from s3commit.cli.short_ids import LOOKED_AT, job_documents, lister
 from s3commit.core.documents.job_json import Who
 from s3commit.core.formats.layout import JobDirectory, is_data, owner_of
 from s3commit.core.jobs.past_commits import manifests_at, undone_by
@@ -135,14 +135,14 @@ def visible_at(session: Session, destination: Destination, most: int) -> list[Li
 def _begun(session: Session, destination: Destination) -> dict[str, str]:
     """About when something happened to each job at the destination for the last time, by its id.
 
-    One request for some hundred jobs, and with a table those of `jobs_at`.
+    One request for some hundred jobs, and with a table those of `lister`.
     """
     found: dict[str, str] = {}
     if table := session.named_table():
-        ledger = session.ledger(table)
+        jobs_in = lister(session.ledger(table))
         for state in _NOT_COMMITTED:
             now = session.clock.now()
-            latest, _ = jobs_at(ledger, state, now, destination, LOOKED_AT, latest_first=True)
+            latest, _ = jobs_at(jobs_in, state, now, destination, LOOKED_AT, latest_first=True)
             here = (record for record in latest if record.destination == destination)
             found |= {record.job_id: record.updated_at for record in here}
     manifests = manifests_at(session.store, destination)

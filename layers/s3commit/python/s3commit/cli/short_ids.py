@@ -1,6 +1,7 @@
 """A job id of which a person types the first digits."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice
 
 import click
@@ -10,17 +11,20 @@ from s3commit.cli.session import Session
 from s3commit.core.formats.layout import JOB_ID, MAGIC_PREFIX, TASKS, JobDirectory
 from s3commit.core.jobs.past_commits import manifests_at
 from s3commit.core.model.destination import Destination
-from s3commit.core.model.errors import NotFoundError
+from s3commit.core.model.errors import AccessError, NotFoundError
+from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger
 
 LOOKED_AT = 10_000  # records of the ledger in one state: about 10 MB
+FEW = 500  # records that one request reads: about 0.5 MB
+JobsIn = Callable[..., Iterator[JobRecord]]
 
 
 def whole_id(session: Session, typed: str, where: Destination | str) -> str:
     """The id that begins so, of the jobs at a destination, or in the ledger of that table.
 
-    Requests: two listings of S3, or of each state in the ledger; none for a whole id. Raises
+    Requests: two listings of S3, or those of `lister`; none for a whole id. Raises
     `NotFoundError` (``NO_JOB``), and a usage error unless the only such job is known.
     """
     if JOB_ID.fullmatch(typed):
@@ -42,9 +46,32 @@ def whole_id(session: Session, typed: str, where: Destination | str) -> str:
     return found.pop()
 
 
+def lister(ledger: Ledger) -> JobsIn:
+    """`Ledger.jobs_in`, which of a ledger with few jobs makes no request: one now reads them all.
+
+    Without the right to scan the index it makes its own requests, 16 for each state.
+    """
+    known = None
+    with suppress(AccessError):
+        known = ledger.all_jobs(most=FEW)
+    if known is None:
+        return ledger.jobs_in
+    jobs = sorted(known, key=lambda one: one.updated_at)
+
+    def jobs_in(
+        state: JobState, *, before: str, since: str = "", latest_first: bool = False
+    ) -> Iterator[JobRecord]:
+        for one in reversed(jobs) if latest_first else jobs:
+            if one.state is state and since <= one.updated_at < before:
+                yield one
+
+    return jobs_in
+
+
 def _in_ledger(ledger: Ledger, typed: str) -> Iterator[str]:
+    jobs_in = lister(ledger)
     for state in JobState:
-        listed = ledger.jobs_in(state, before="9", latest_first=True)
+        listed = jobs_in(state, before="9", latest_first=True)
         yield from (one.job_id for one in islice(listed, LOOKED_AT) if one.job_id.startswith(typed))
         if next(listed, None) is not None:
             raise click.UsageError(

@@ -12,6 +12,7 @@ from s3commit.cli.job_facts import blockers, jobs_at, kind_of
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields, took
 from s3commit.cli.session import Session
+from s3commit.cli.short_ids import lister
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.past_commits import undone_by
 from s3commit.core.jobs.record import committed_holder
@@ -80,13 +81,13 @@ def status(
     events:DescribeRule).
     """
     table, now = session.table(), session.clock.now()
-    ledger = session.ledger(table)
+    jobs_in = lister(session.ledger(table))
     of_all = [state for state in JobState if ended_too or state not in ENDED]
     wanted = list(dict.fromkeys(states)) or of_all
 
     def in_state(state: JobState) -> tuple[list[JobRecord], str]:
         # Of those under way the oldest are the ones in trouble.
-        return jobs_at(ledger, state, now, destination, limit, latest_first=state in ENDED)
+        return jobs_at(jobs_in, state, now, destination, limit, latest_first=state in ENDED)
 
     found = in_order(session.parallel, in_state, wanted)
     records = [record for of_state, _ in found for record in of_state]
@@ -150,6 +151,9 @@ def _read_requests(
 
     A listing each, of those that were silent for the longest time.
     """
+    still_open = _oldest(record for record in records if record.state is JobState.OPEN)
+    if not still_open:
+        return {}, []
     store = session.store  # made here, since the workers would make one each
 
     def look(record: JobRecord) -> tuple[str, str | None]:
@@ -157,7 +161,6 @@ def _read_requests(
         request = listed_at(store, directory.bucket, directory.request)
         return record.ref, request.modified if request else None
 
-    still_open = _oldest(record for record in records if record.state is JobState.OPEN)
     try:
         return dict(session.parallel(look, still_open)), []
     except S3CommitError as error:

@@ -12,7 +12,7 @@ from s3commit.cli.job_facts import jobs_at
 from s3commit.cli.log import by_of
 from s3commit.cli.page.table_view import place_in
 from s3commit.cli.session import Session
-from s3commit.cli.short_ids import LOOKED_AT
+from s3commit.cli.short_ids import LOOKED_AT, lister
 from s3commit.cli.status import jobs_document
 from s3commit.core.documents.job_json import read_spec
 from s3commit.core.formats.layout import JobDirectory, parse_destination
@@ -51,7 +51,7 @@ class JobsView:
 
         The latest that have not changed since ``before``; empty: since now. On the first page also
         those under way that need attention, whatever their age. ``who`` and ``sort`` work on the
-        page's own jobs. Requests: for each state one or two queries; for each job on the page a
+        page's own jobs. Requests: those of `lister` once or twice; for each job on the page a
         GET, and the requests of `status` for it.
         """
         filters = {name: asked.get(name, "").strip() for name in FILTERS}
@@ -83,18 +83,18 @@ class JobsView:
     ) -> tuple[dict[str, Any], str]:
         """The document of `status` for one page, and what the next one comes before."""
         session, table = self._session, self._session.table()
-        ledger, now = session.ledger(table), session.clock.now()
+        jobs_in, now = lister(session.ledger(table)), session.clock.now()
         before, since = (filters[name].replace(" ", "T") for name in ("before", "since"))
         only = {"since": since, "key": filters["key"], "note": filters["note"]}
 
         def latest(state: JobState) -> tuple[list[JobRecord], str]:
-            return jobs_at(ledger, state, before or now, place, PAGE, latest_first=True, **only)
+            return jobs_at(jobs_in, state, before or now, place, PAGE, latest_first=True, **only)
 
         def oldest(state: JobState) -> list[JobRecord]:
             known, stopped = whole[state]
             if not stopped:
                 return known
-            return jobs_at(ledger, state, now, place, OLDEST, latest_first=False, **only)[0]
+            return jobs_at(jobs_in, state, now, place, OLDEST, latest_first=False, **only)[0]
 
         listed = in_order(session.parallel, latest, states)
         whole: dict[JobState, tuple[list[JobRecord], str]]
@@ -119,7 +119,7 @@ class JobsView:
         done = [one.updated_at for one in shown.values() if one.state is JobState.COMMITTED]
         if done and (before or only["key"] or only["note"]):
             found, _ = jobs_at(
-                *(ledger, JobState.COMMITTED, now, place, LOOKED_AT),
+                *(jobs_in, JobState.COMMITTED, now, place, LOOKED_AT),
                 latest_first=True,
                 since=min(done),
             )

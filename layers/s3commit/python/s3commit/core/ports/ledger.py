@@ -294,6 +294,13 @@ class Ledger(ABC):
         """
 
     @abstractmethod
+    def all_jobs(self, *, most: int) -> list[JobRecord] | None:
+        """The jobs of all states that `jobs_in` lists, in no order, by one request.
+
+        None if there are, or may be, more than ``most``, or than the request can return.
+        """
+
+    @abstractmethod
     def count_in(self, state: JobState, *, since: str, most: int) -> int:
         """How many jobs are in ``state``, updated since then (eventually consistent).
 
