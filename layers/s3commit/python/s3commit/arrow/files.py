@@ -94,7 +94,7 @@ class DataFile:
 
     def discard(self) -> None:
         """Write nothing more to the output, which the task aborts; from any thread."""
-        self._sink.cut()
+        self._sink.is_cut = True
 
 
 def _as(schema: pa.Schema, rows: pa.Table) -> pa.Table:

@@ -32,7 +32,8 @@ _LOOK_VALUES: Final = 1024
 class Sink:
     """As much of a file as Arrow writes to; ``output`` is there before its first byte.
 
-    Arrow writes a footer when a writer is dropped: `cut` prevents it.
+    Once ``is_cut``, from any thread, it drops whatever is still written: Arrow writes a footer when
+    a writer is dropped.
     """
 
     output: PendingUpload | None = None
@@ -44,10 +45,6 @@ class Sink:
         if not self.is_cut:
             assert self.output is not None  # noqa: S101 - see above
             self.output.write(data)
-
-    def cut(self) -> None:
-        """Drop whatever is still written; from any thread."""
-        self.is_cut = True
 
     def close(self) -> None:
         """The owner closes the output."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from s3commit.aws import env, notifications
@@ -138,18 +139,12 @@ def alarms(around: Deployment) -> Finding:
     return _finding(around, "alarms", "no alarm rings")
 
 
-def letters(around: Deployment) -> Finding:
-    """No message was put aside."""
-    return _finding(around, "deadLetters", "there are none")
-
-
-def sources(around: Deployment) -> Finding:
-    """No event source is disabled: the deployment is not paused."""
-    return _finding(around, "disabled", "all are enabled")
-
-
 def _finding(around: Deployment, what: str, well: str) -> Finding:
     if not around.pipeline:
         return skipped(f"no stack {around.stack(env.PIPELINE_STACK)}: not deployed")
     _, read = _WATCHED[what]
     return to_do(_told(what, found)) if (found := read(around)) else ok(well)
+
+
+letters = partial(_finding, what="deadLetters", well="there are none")  # messages put aside
+sources = partial(_finding, what="disabled", well="all are enabled")  # not paused

@@ -108,15 +108,10 @@ def log_document(
     for each in (seen, jobs):
         each.sort(key=lambda job: (job["endedAt"] or "9", job["startedAt"]))
     more = len(jobs) > limit or next(rest, None) is not None
-    undone = _undone_by(seen)
+    undos = (one for one in seen if one["undoes"] and one["state"] == JobState.COMMITTED)
+    undone = undone_by((one["jobId"], one["undoes"]) for one in undos)
     shown = [{**one, "undoneBy": undone.get(one["jobId"])} for one in jobs[-limit:]]
     return {"destination": destination.uri, "complete": not more, "jobs": shown}
-
-
-def _undone_by(jobs: list[dict[str, Any]]) -> dict[str, str]:
-    """The undone jobs, and the undo of each."""
-    committed = (job for job in jobs if job["state"] == JobState.COMMITTED)
-    return undone_by((job["jobId"], job["undoes"]) for job in committed if job["undoes"])
 
 
 def visible_at(session: Session, destination: Destination, most: int) -> list[ListedObject] | None:

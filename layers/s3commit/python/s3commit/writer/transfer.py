@@ -149,8 +149,8 @@ class PartBuffer:
 class Transfer:
     """A task's threads. Thread-safe. They start with the first part, and `close` waits for them."""
 
-    def __init__(self, settings: UploadSettings | None = None) -> None:
-        self.settings = settings or UploadSettings()
+    def __init__(self, settings: UploadSettings) -> None:
+        self.settings = settings
         self._executor = ThreadPoolExecutor(
             max_workers=self.settings.threads, thread_name_prefix="s3commit-part"
         )
