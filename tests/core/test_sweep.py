@@ -71,9 +71,6 @@ def test_tries_come_ever_more_seldom(minutes: int, due: int) -> None:
     assert found == (shifted(since, due * MINUTE) if due else "")
 
 
-# Jobs that have ended
-
-
 # All together
 
 

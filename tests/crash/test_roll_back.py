@@ -22,7 +22,7 @@ from s3commit.core.ports.objects import OpenUpload
 from tests.core.enumerated import every_point
 from tests.core.world import BUCKET, JOB, World, job_directory
 from tests.fakes.bucket import Upload
-from tests.fakes.faults import Call, FaultPlan
+from tests.fakes.faults import Call
 from tests.fakes.memory import MemoryObjectStore
 
 LONG_AGO = "1970-01-01T00:00:00.000Z"
@@ -153,19 +153,6 @@ def test_i2_a_zombie_that_completes_an_upload_at_any_call_of_a_roll_back_is_foun
     assert len(completed) > 1
 
 
-# A lost answer of CompleteMultipartUpload is recognised by the file's name
-
-
-def test_i2_behind_kms_a_lost_answer_is_recognised_by_the_name() -> None:
-    """Names that carry the job's id are nobody else's (ADR 4)."""
-    world = World(opaque=True, plan=FaultPlan().lose_response("complete_upload", nth=2))
-    directory = job_directory()
-    world.request(directory, *[world.attempt(directory, f"t{number}") for number in range(3)])
-    world.run(directory)
-    assert world.result(directory).outcome is Outcome.COMMITTED
-    assert len(world.visible()) == 3
-
-
 class Checksummed(MemoryObjectStore):
     """One upload was created with checksums of its parts."""
 
@@ -190,6 +177,7 @@ def test_i2_an_upload_whose_checksums_nobody_can_repeat_refuses_the_job() -> Non
 @pytest.mark.parametrize("opaque", [False, True], ids=["plain", "SSE-KMS"])
 @pytest.mark.parametrize("length", [1, 2])
 def test_i2_where_the_upload_is_gone_the_key_and_its_length_tell(length: int, opaque: bool) -> None:
+    """As after a lost answer: names that carry the job's id are nobody else's (ADR 4)."""
     world, directory = World(opaque=opaque), job_directory()
     file = world.upload(directory, f"part-{JOB}.csv", b"x", task="t0", attempt="a0")
     world.store.complete_upload(BUCKET, file.key, file.upload_id, file.etags, length=1)

@@ -20,7 +20,7 @@ def deployment(**parameters: Any) -> Any:
 assembly = deployment()
 imported = deployment(**IMPORTED)
 encrypted = deployment(**ENCRYPTED)
-bridged = deployment(events="eventbridge")
+bridged = deployment(events="eventbridge", freshTables="sales/=26,finance/eu/=168")
 bridged_import = deployment(events="eventbridge", importBucket="lake")
 # Two tables of a catalog are told of commits, and one of them of empty partitions.
 telling = deployment(**TELLING)

@@ -170,9 +170,8 @@ def test_each_alarm_rings_somewhere_and_says_what_it_means(telling: Assembly) ->
         assert alarm["Properties"]["TreatMissingData"] == silence
 
 
-def test_a_listed_table_has_an_alarm_of_its_own() -> None:
-    pipeline = synthesize(freshTables="sales/=26,finance/eu/=168").pipeline
-    alarms = alarms_of(pipeline, "TableStale")
+def test_a_listed_table_has_an_alarm_of_its_own(bridged: Assembly) -> None:
+    alarms = alarms_of(bridged.pipeline, "TableStale")
     watched = [one["Metrics"][0]["MetricStat"] for one in alarms]
     assert [
         (dimension["Value"], one["EvaluationPeriods"])
@@ -185,7 +184,7 @@ def test_a_listed_table_has_an_alarm_of_its_own() -> None:
         assert (one["Threshold"], one["ComparisonOperator"]) == (1, "LessThanThreshold")
         assert one["TreatMissingData"] == "breaching", "no commit, no value"
         assert one["AlarmActions"]
-    tables = functions(pipeline)["end"].variables[env.FRESH_TABLES]
+    tables = functions(bridged.pipeline)["end"].variables[env.FRESH_TABLES]
     assert json.loads(tables) == ["sales/", "finance/eu/"]
 
 
