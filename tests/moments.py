@@ -39,7 +39,7 @@ def body(form: str, ids: list[int]) -> bytes:
     return ("id\n" * (form == "csv") + "".join(map(line.format, ids))).encode()
 
 
-class _Instead(Environment):
+class Instead(Environment):
     """While the program waits for the result, something else is done."""
 
     def __init__(self, act: Callable[[], object]) -> None:
@@ -121,7 +121,7 @@ class Table:
 
     def _commit(self, mode: str, look: Callable[[], object], states: tuple[str, ...]) -> str:
         job, counted = self._write(mode)
-        job._environment = _Instead(lambda: self._execute(job, look, states))
+        job._environment = Instead(lambda: self._execute(job, look, states))
         job.commit(counted)
         look()
         return job.job_id

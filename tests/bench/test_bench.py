@@ -77,6 +77,7 @@ def test_the_ledger_is_measured_among_others_and_alone() -> None:
     assert sweep.measured == sweep.against  # no request for a job that has ended long ago
 
 
+@pytest.mark.long
 def test_the_steps_of_a_job_are_measured_beside_their_baselines() -> None:
     figures = steps.steps(lambda _: None, rounds=1, manifests=2, page=20, more=3)
     assert [figure.what for figure in figures] == [
@@ -94,6 +95,7 @@ def test_the_steps_of_a_job_are_measured_beside_their_baselines() -> None:
     assert figures[2].ratio > 1  # it decodes what it reads
 
 
+@pytest.mark.long
 def test_each_call_of_a_job_is_measured_by_its_size(tmp_path: Path) -> None:
     taken = {tasks: sizes.measured(tasks) for tasks in (1, 2)}
     heads, _, *rows = sizes.table(taken).splitlines()

@@ -30,6 +30,17 @@ def browser(desk: Desk) -> Browser:
 
 
 @pytest.fixture
+def of_python(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A desk whose bucket the undo of a program works on, too."""
+    for name in ("undo.check_pipeline", "access.make_client"):
+        monkeypatch.setattr(f"s3commit.writer.{name}", lambda *_, **__: None)
+    monkeypatch.setattr("s3commit.writer.undo.S3ObjectStore", lambda *_, **__: desk.session.store)
+    monkeypatch.setattr("s3commit.writer.undo.ThreadMap", lambda _: map)
+    monkeypatch.setattr("s3commit.writer.undo.Environment", lambda: desk.environment)
+    return desk
+
+
+@pytest.fixture
 def account(moto_endpoint: str, desk: Desk) -> Account:
     """An account that the desk works on, too, whatever deployment is named."""
     account = Account(moto_endpoint, desk.session)

@@ -200,16 +200,6 @@ def test_i2_after_a_crash_at_any_point_the_same_command_does_the_rest() -> None:
     every_point(check)
 
 
-@pytest.fixture
-def of_python(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    for name in ("undo.check_pipeline", "access.make_client"):
-        monkeypatch.setattr(f"s3commit.writer.{name}", lambda *_, **__: None)
-    monkeypatch.setattr("s3commit.writer.undo.S3ObjectStore", lambda *_, **__: desk.session.store)
-    monkeypatch.setattr("s3commit.writer.undo.ThreadMap", lambda _: map)
-    monkeypatch.setattr("s3commit.writer.undo.Environment", lambda: desk.environment)
-    return desk
-
-
 def test_in_python_there_is_a_result_for_each(of_python: Desk) -> None:
     would = s3commit.undo_back_to(SALES, JOB, dry_run=True)
     assert [(job, one.files, one.replaced, one.dry_run) for job, one in would.items()] == [

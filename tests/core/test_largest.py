@@ -216,7 +216,7 @@ def test_i2_a_marker_of_the_longest_names_is_put_again_by_a_repetition() -> None
     """It counts for more values than a marker is read with."""
     world, directory = World(), job_directory()
     name = "," * PARTITION
-    files = {f"{n:02d}{name}/part-t0-{JOB}.csv": b"x" for n in range(SUCCESS_FILES)}
+    files = {f"{n:02d}{name}/part-t0-{JOB}.csv": b"x" for n in range(SUCCESS_FILES + 1)}
     world.request(directory, world.attempt(directory, "t0", files=files))
     world.plan.crash_after("put", where=lambda call: call.key == directory.success)
     world.dies(directory)

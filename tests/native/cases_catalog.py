@@ -24,11 +24,6 @@ SEVERAL_INSERTS = [
     )
     for name, first, second in (
         (
-            "the second overwrites a new partition without rows",
-            "INSERT OVERWRITE t PARTITION (dt = 'd0') SELECT id WHERE id = 0",
-            "INSERT OVERWRITE t PARTITION (dt = 'e') SELECT id WHERE id > 100",
-        ),
-        (
             "the second overwrites a new partition",
             "INSERT OVERWRITE t PARTITION (dt = 'd0') SELECT id WHERE id = 0",
             "INSERT OVERWRITE t PARTITION (dt = 'e') SELECT id WHERE id = 1",

@@ -74,14 +74,13 @@ def text(side: Side) -> None:
     frame.write.mode("append").text(side.path)
 
 
-def days(*, key: str = "", insert: bool = False) -> Program:
-    """A daily job, each day tried twice if it has a key."""
+def days(*, insert: bool = False) -> Program:
+    """A daily job under a key, each day tried twice at our side."""
 
     def program(side: Side) -> None:
         for day in range(3):
-            for _ in range(2 if key and side.ours else 1):
-                if key:
-                    side.spark.conf.set(KEY, f"{key}-{day}")
+            for _ in range(2 if side.ours else 1):
+                side.spark.conf.set(KEY, f"day-{day}")
                 try:
                     writer = side.frame(10 * day).write.mode("append")
                     if insert:
@@ -140,12 +139,6 @@ FRAMES = [
         "sources of files of version 2",
         all_modes,
         settings={"spark.sql.sources.useV1SourceList": ""},
-    ),
-    Case("saveAsTable on three days", days()),
-    Case(
-        "insertInto on three days",
-        days(insert=True),
-        before="CREATE TABLE t (id BIGINT, dt STRING) USING parquet PARTITIONED BY (dt)",
     ),
     Case(
         "buckets and their join", buckets, settings={"spark.sql.autoBroadcastJoinThreshold": "-1"}

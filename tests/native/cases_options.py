@@ -34,14 +34,10 @@ def twice(**options: str) -> Program:
 
 
 OF_TABLES = [
-    Case(
-        "a key in the session, for a table, on three days",
-        days(key="day"),
-        Same(says=SETTINGS_ALONE),
-    ),
+    Case("a key in the session, for a table, on three days", days(), Same(says=SETTINGS_ALONE)),
     Case(
         "a key in the session, for insertInto, on three days",
-        days(key="day", insert=True),
+        days(insert=True),
         Same(says=SETTINGS_ALONE),
         before=T,
     ),

@@ -143,6 +143,11 @@ def test_i11_the_catalog_has_what_is_there_however_a_write_ends(
     spark: SparkSession, tiny: TinyPipeline, way: str, table: str
 ) -> None:
     key = {KEY: "the-key"}
+    with side(spark, tiny, CONTROL) as control:
+        by_sparks_own = Table(control, way, table)
+        by_sparks_own.added(THERE)
+        assert by_sparks_own.written(NEW) == "done"
+        wanted = control.found()
     with side(spark, tiny, BUCKET) as one:
         case = Table(one, way, table)
         case.added(THERE)
@@ -154,6 +159,7 @@ def test_i11_the_catalog_has_what_is_there_however_a_write_ends(
         assert case.written(NEW, **key) == "done"
         case.committed(NEW)
         case.check()
+        assert one.found() == wanted
 
         stale = "ALTER TABLE t ADD PARTITION (p = 1, q = 8)"  # as a driver that died has left it
         if table == "spark" and way in {"static", "static with a prefix"}:
@@ -191,19 +197,3 @@ def test_i11_the_catalog_has_what_is_there_however_a_write_ends(
                 if got == "done":
                     case.committed(NEW)
             case.check()
-
-
-@pytest.mark.parametrize(("way", "table"), CASES)
-def test_a_committed_write_leaves_what_sparks_own_leaves(
-    spark: SparkSession, tiny: TinyPipeline, way: str, table: str
-) -> None:
-    found = []
-    for bucket in (BUCKET, CONTROL):
-        with side(spark, tiny, bucket) as one:
-            case = Table(one, way, table)
-            case.added(THERE)
-            assert case.written(NEW) == "done"
-            case.committed(NEW)
-            case.check()
-            found.append(one.found())
-    assert found[0] == found[1]

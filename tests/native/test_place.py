@@ -83,14 +83,15 @@ def refusal(place: Place, action: Callable[[], object]) -> str:
 def test_a_place_is_refused_before_the_first_task_or_spark_reads_all_rows(
     spark: SparkSession, rows: DataFrame, place: Place, client: str, name: str
 ) -> None:
+    """But for the jar in the mode append: tests/writer/test_place.py has the others of Python."""
     store = place.tiny.store
 
     def found(directory: str) -> set[str]:
         return {one.key for one in store.list(BUCKET, directory)}
 
     for cell in cells(name, client):
-        if client == "batch_writer" and cell.mode != "append":
-            continue  # it is `write`, under a key of the batch
+        if client != "jar" and cell.mode != "append":
+            continue
         place = Place(place.tiny)
         directory = place.destination.prefix[:-1]
         before = put(cell, directory, lambda key, body: store.put(BUCKET, key, body))

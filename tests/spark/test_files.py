@@ -276,7 +276,11 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("partitions", "width"), [("1", "256"), ("200", "256"), ("1", "20000"), ("1", "200000")]
+    ("partitions", "width"),
+    [
+        *(("1", "256"), ("200", "256"), ("1", "200000")),
+        pytest.param("1", "20000", marks=pytest.mark.long),
+    ],
 )
 def test_a_process_takes_no_more_memory_than_is_said(partitions: str, width: str) -> None:
     added = int(ran(sys.executable, "-m", "tests.spark.wide_rows", partitions, width).stdout)

@@ -341,6 +341,7 @@ def test_a_cast_lets_fields_be_null(session: SparkSession, place: Place, first: 
 
 
 def test_write_refuses_another_type_by_default(session: SparkSession, place: Place) -> None:
+    """tests/writer/test_write_table.py has more columns, and an overwrite."""
     uri = place.uri
     frame = session.createDataFrame([(1, "a")], "id bigint, dt string")
     other = frame.selectExpr("CAST(id AS string) AS id", "dt")
@@ -352,9 +353,4 @@ def test_write_refuses_another_type_by_default(session: SparkSession, place: Pla
     with pytest.raises(InvalidInputError) as caught:
         batch_writer(uri, query="q", partition_by="dt")(other, 0)
     assert caught.value.code == "OTHER_SCHEMA"
-    assert caught.value.message.endswith("Nothing was written.")
-    extended = frame.selectExpr("*", "1 AS extra")
-    assert write(extended, uri, partition_by="dt", mode="append").rows == 1
-    again: Any = {"mode": "append", "check_schema": False}
-    assert write(other, uri, partition_by="dt", **again).rows == 1
-    assert write(other, uri, partition_by="dt", mode="overwrite").replaced == 3
+    assert write(other, uri, partition_by="dt", mode="append", check_schema=False).rows == 1

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from s3commit.core.model.errors import InvalidInputError, JobFailedError, S3CommitError
+from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.ports.ledger import LostRaceError
 from s3commit.spark import CommitResult, progress, write
 from s3commit.spark.tasks import for_the_driver, of_a_task
-from tests.spark.tiny import BUCKET, Place
+from tests.spark.tiny import Place
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -75,18 +75,6 @@ def test_a_notebook_is_known_by_its_kernel(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_result_is_a_table_in_a_notebook() -> None:
     result = CommitResult("s3://lake/<b>/", "id", 1, 2, 3, 0, "s3://lake/m")
     assert "<th>path</th><td>s3://lake/&lt;b&gt;/</td>" in result._repr_html_()
-
-
-def test_the_later_of_two_writes_with_one_key(session: SparkSession, place: Place) -> None:
-    """Of two at once: the later one learns of the key when it asks for its commit."""
-    write(session.range(3), place.uri, idempotency_key="day-1")
-    place.settle()
-    for name in place.names:
-        if "_once/" in name:  # the hint, by which the driver would have known
-            place.tiny.store.delete(BUCKET, place.destination.prefix + name)
-    with pytest.raises(JobFailedError, match="used this job's idempotency key") as caught:
-        write(session.range(4), place.uri, mode="append", idempotency_key="day-1")
-    assert caught.value.code == "KEY_TAKEN"
 
 
 # An error of ours keeps its class, its code and its line on the way from a task

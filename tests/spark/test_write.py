@@ -277,18 +277,6 @@ def test_an_error_of_ours_in_a_task_is_one_line(session: SparkSession, place: Pl
     assert place.tidy().state is JobState.ABORTED
 
 
-def test_i1_a_driver_that_is_interrupted_aborts_its_job(
-    session: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(tasks, "run", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        write(session.range(3), place.uri)
-    assert place.tidy().state is JobState.ABORTED
-
-
 # Without Spark.
 
 

@@ -19,11 +19,11 @@ from s3commit.core.documents.commit_manifest import read_commit_manifest
 from s3commit.core.formats.layout import JobDirectory, is_data, parse_commit_manifest_key
 from s3commit.core.model.destination import Scope
 from s3commit.core.ports.objects import ListedObject
-from s3commit.writer.system import Environment
 from tests.core.world import BUCKET, JOB, NEIGHBOUR, OTHER_JOB, World, job_directory
 from tests.fakes.execution import walk_execution
 from tests.guide import GUIDE
 from tests.lake import Lake
+from tests.moments import Instead
 
 TABLE = "sales/"
 [CHECK] = map(eval, re.findall("check_fn=(.+),", (GUIDE / "consumers.md").read_text()))
@@ -157,16 +157,6 @@ def test_a_sensor_fires_early_but_for_a_newer_marker(jobs_before: int, right: li
 
 
 # Events
-
-
-class Instead(Environment):
-    """While the program waits for the result, something else is done."""
-
-    def __init__(self, act: Callable[[], object]) -> None:
-        self._act = act
-
-    def sleep(self, seconds: float) -> None:
-        self._act()
 
 
 KINDS = ("Put", "Copy", "Post", "CompleteMultipartUpload")

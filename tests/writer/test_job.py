@@ -2,7 +2,6 @@
 
 import sys
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from s3commit.core.documents.job_json import MAX_WHO, Conditions, decode_job
 from s3commit.core.formats.layout import parse_destination
 from s3commit.core.model.errors import AccessError, InvalidInputError, NotFoundError
 from s3commit.writer.connect import check_pipeline
-from s3commit.writer.start import open_job
 from s3commit.writer.who import this_program
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
@@ -96,16 +94,6 @@ def test_no_access_is_one_clear_line(store: MemoryObjectStore) -> None:
     plan = FaultPlan().fail("put", AccessError("writing _job.json: AccessDenied"))
     with pytest.raises(AccessError, match=r"no access to s3://lake/t/: writing _job\.json"):
         open_on(plan.wrap(store))
-
-
-def test_missing_credentials_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    with pytest.raises(AccessError, match=r"no AWS credentials .* no request was made"):
-        open_job(DESTINATION)
 
 
 def test_a_job_id_is_never_used_twice(store: MemoryObjectStore) -> None:

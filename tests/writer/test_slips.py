@@ -1,7 +1,5 @@
 """Slips of a program: none loses rows, or a job, in silence."""
 
-from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,50 +8,11 @@ from s3commit.core.documents.request_json import CommitRequest
 from s3commit.core.model.errors import InvalidInputError, OutcomeUnknownError
 from s3commit.core.model.outcome import Outcome
 from s3commit.writer.job import Job
-from s3commit.writer.options import COUNTS, check_key, make_options, nothing_written
 from s3commit.writer.task import Task
 from tests.fakes.faults import FaultPlan
 from tests.fakes.store import MemoryObjectStore
 from tests.writer.ending import end, standing
 from tests.writer.support import BUCKET, JOB, ScriptedEnvironment, open_uploads
-
-TEMPLATES = ("{{ ds }}", "${ds}", "%(ds)s", "{ds}", "{}")
-
-
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        ({"commit_timeout": float("inf")}, "commit_timeout=inf: give seconds, more than 0"),
-        ({"idempotency_key": "\ud800"}, "characters that UTF-8 has"),
-        ({"idempotency_key": date(2026, 11, 26)}, r"=datetime\.date\(2026, 11, 26\): give a text"),
-        *(({"idempotency_key": f"day-{one}"}, "not filled in") for one in TEMPLATES),
-        ({"path": "s3://lake/{{ ds }}/"}, "path='s3://lake/{{ ds }}/'.* not filled in"),
-        ({"path": Path("s3://lake/t")}, "the path is a PosixPath: give a string"),
-        ({"path": "s3://lake"}, "is a whole bucket"),
-        ({"path": "/tmp/t"}, "must look like"),
-        ({"mode": "upsert"}, "mode='upsert': give one of append"),
-        *(
-            ({name: count}, f"{name}={count}: give a whole")
-            for name in COUNTS
-            for count in (-1, 1.5)
-        ),
-        ({"min_rows": 5, "max_rows": 4}, "at least 5 rows and at most 4 can't be"),
-        *(
-            ({"partition_by": one}, "partition_by=.* 1 to 255 characters")
-            for one in ("", "x" * 256)
-        ),
-    ],
-)
-def test_what_no_program_means_is_refused_before_anything(given: dict[str, Any], line: str) -> None:
-    with pytest.raises(InvalidInputError, match=line) as caught, nothing_written():
-        make_options(**{"path": "s3://lake/t/", **given})
-    assert caught.value.message.endswith(". Nothing was written.")
-
-
-def test_the_name_of_a_query_is_a_key_of_its_own() -> None:
-    for name in ("", *TEMPLATES):
-        with pytest.raises(InvalidInputError, match="query"):
-            check_key(name, "query")
 
 
 def written(

@@ -94,8 +94,6 @@ def test_a_table_obeys_mode_scope_key_and_conditions(lake: Lake) -> None:
     }
     with pytest.raises(JobFailedError, match="the job has 1 row, fewer than 2"):
         s3commit.write_table(some, uri, mode="append", partition_by="hot", min_rows=2)
-    nothing = s3commit.write_table(TABLE.slice(0, 0), f"s3://{lake.bucket}/none/")
-    assert (nothing.rows, nothing.files) == (0, 1)
 
 
 def test_times_are_those_that_every_reader_has_and_lose_nothing_in_silence(lake: Lake) -> None:

@@ -1,5 +1,6 @@
-"""The keywords of `write`: what is taken, and how what is not is refused."""
+"""The keywords of a write: what is taken, and how what is not is refused."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,21 @@ from s3commit.core.documents.job_json import Conditions
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import read, write
-from s3commit.writer.options import Options, for_a_table, make_options
+from s3commit.writer.options import (
+    COUNTS,
+    Options,
+    check_key,
+    for_a_table,
+    make_options,
+    nothing_written,
+)
 
 PATH = "s3://bucket/prefix"
+TEMPLATES = ("{{ ds }}", "${ds}", "%(ds)s", "{ds}", "{}")
 
 
-def parse(**keywords: Any) -> Options:
-    return for_a_table(make_options(PATH, **keywords))
+def parse(path: Any = PATH, **keywords: Any) -> Options:
+    return for_a_table(make_options(path, **keywords))
 
 
 def test_a_path_alone_gives_the_documented_defaults() -> None:
@@ -37,6 +46,10 @@ class Column:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
+        ({"path": "s3://lake/{{ ds }}/"}, "path='s3://lake/{{ ds }}/'"),
+        ({"path": Path("s3://lake/t")}, "the path is a PosixPath: give a string"),
+        ({"path": "s3://lake"}, "is a whole bucket"),
+        ({"path": "/tmp/t"}, "must look like"),
         ({"mode": "ignore"}, "append, error, errorifexists, overwrite"),
         ({"compression": "rar"}, "snappy, zstd, gzip, lz4, none"),
         ({"partition_overwrite_mode": "both"}, "static, dynamic"),
@@ -45,6 +58,7 @@ class Column:
         ({"commit_timeout": "10m"}, "seconds"),
         ({"commit_timeout": 0}, "seconds"),
         ({"commit_timeout": True}, "seconds"),
+        ({"commit_timeout": float("inf")}, "give seconds, more than 0"),
         ({"check_partitions": "no"}, "True or False"),
         ({"check_names": "no"}, "True or False"),
         ({"partition_by": "_day"}, "give check_names=False"),
@@ -55,10 +69,17 @@ class Column:
         ({"encryption": Encryption("AES256", "alias/k")}, "a key for KMS alone"),
         ({"encryption": Encryption("AES256", None, True)}, "a key for KMS alone"),
         ({"min_rows": "5"}, "whole number from 0"),
+        *(
+            ({name: count}, f"{name}={count}: give a whole")
+            for name in COUNTS
+            for count in (-1, 1.5)
+        ),
         ({"min_rows": 5, "max_rows": 4}, "at least 5 rows and at most 4 can't be"),
         ({"idempotency_key": ""}, "give 1 to 1,024 characters, not 0"),
         ({"idempotency_key": "x" * 1025}, "give 1 to 1,024 characters, not 1,025"),
-        ({"idempotency_key": "{airflow}"}, "was not filled in"),
+        ({"idempotency_key": "\ud800"}, "characters that UTF-8 has"),
+        ({"idempotency_key": date(2026, 11, 26)}, "=datetime.date(2026, 11, 26): give a text"),
+        *(({"idempotency_key": f"day-{one}"}, "was not filled in") for one in TEMPLATES),
         *(({"note": said}, "at most 500 characters") for said in ("x" * 501, "a\nb", "\ud800", 7)),
         *(
             ({"labels": said}, "at most 10 names (1 to 64 of A-Z a-z 0-9 _ . : / -)")
@@ -69,18 +90,26 @@ class Column:
             )
         ),
         ({"partition_overwrite_mode": "dynamic"}, "give partition_by"),
+        *(({"partition_by": one}, "1 to 255 characters") for one in ("", "x" * 256)),
         ({"partition_by": 1}, "a column's name, or a list of names"),
         ({"partition_by": [Column()]}, "a column's name, or a list of names"),
         ({"partition_by": Column()}, "a column's name, or a list of names"),
     ],
 )
 def test_a_bad_value_names_the_keyword_and_what_to_give(given: dict[str, Any], says: str) -> None:
-    with pytest.raises(InvalidInputError) as caught:
+    with pytest.raises(InvalidInputError) as caught, nothing_written():
         parse(**given)
     assert says in caught.value.message
     name = next(iter(given))
     assert name in caught.value.message or name == "min_rows" or "idempotency" in name
+    assert caught.value.message.endswith(". Nothing was written.")
     assert "\n" not in caught.value.message
+
+
+def test_the_name_of_a_query_is_a_key_of_its_own() -> None:
+    for name in ("", *TEMPLATES):
+        with pytest.raises(InvalidInputError, match="query"):
+            check_key(name, "query")
 
 
 def test_the_largest_note_and_labels_are_taken() -> None:
@@ -98,8 +127,6 @@ def test_arguments_in_the_wrong_order_are_one_line() -> None:
         write(PATH, Frame())  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=r"the session comes first: read\(spark, path\)"):
         read(PATH, Frame())  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="the path is a PosixPath"):
-        write(Frame(), Path(PATH))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("mode", ["Overwrite", "OVERWRITE", "APPEND", "ErrorIfExists"])
