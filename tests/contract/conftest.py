@@ -56,7 +56,6 @@ KNOWN = {
     "aws": Differences(),
     "memory": Differences(),
     "moto": Differences(
-        checks_length=False,
         bounds_keys=False,
         bounds_deletes=False,
         asks_for_keys=False,

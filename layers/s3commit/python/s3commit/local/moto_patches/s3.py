@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moto.core.utils import utcnow
-from moto.s3.exceptions import NoSuchUpload
+from moto.s3.exceptions import NoSuchUpload, S3ClientError
 from moto.s3.models import FakeMultipart, S3Backend
 from moto.s3.responses import S3Response
 
@@ -106,6 +106,29 @@ def s3_unknown_upload(patcher: Patcher) -> None:
     for name in ("upload_part", "upload_part_copy", "list_parts", "abort_multipart_upload"):
         patcher.wrap(S3Response, name, guarded)
     patcher.wrap(S3Response, "_key_response_post", post)
+
+
+@patch
+def s3_checks_length(patcher: Patcher) -> None:
+    """An upload whose parts have another length than the request says is not completed.
+
+    AWS: https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html
+    (x-amz-mp-object-size; InvalidRequest). moto: ignores it.
+    """
+    asked = threading.local()
+
+    def post(original: Any, self: Any, *call: Any) -> Any:
+        asked.length = self.headers.get("x-amz-mp-object-size")
+        return original(self, *call)
+
+    def complete(original: Any, self: Any, body: Any) -> Any:
+        value, *rest = original(self, body)
+        if asked.length is not None and len(value) != int(asked.length):
+            raise S3ClientError("InvalidRequest", "The parts have another length than the request")
+        return value, *rest
+
+    patcher.wrap(S3Response, "_key_response_post", post)
+    patcher.wrap(FakeMultipart, "complete", complete)
 
 
 @patch
