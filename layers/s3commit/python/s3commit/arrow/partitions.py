@@ -5,7 +5,7 @@ The names follow Spark's `ExternalCatalogUtils.getPartitionPathString`: the valu
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Final
@@ -18,6 +18,8 @@ from s3commit.writer.place import NULL_PARTITION, escape
 
 # The name that pandas gives an index without one that is not a plain count, as after a filter.
 _INDEX: Final = re.compile(r"__index_level_\d+__")
+_SPARKS_DIGITS: Final = 38  # of a decimal
+_CAST: Final = "cast it, a duration to a number, a time to text"
 _ABORTED: Final = "The job is aborted; none of its files becomes visible"
 
 
@@ -87,6 +89,10 @@ def stream(table: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     Nothing of the table's own metadata: pandas' names columns that files do not have. Raises
     `InvalidInputError` (``BAD_SCHEMA``), also for a value that does not fit, as its rows come.
     """
+    own = getattr(table, "schema", None)
+    for name, kind in own.items() if isinstance(own, Mapping) else ():
+        if str(kind) == "Object":  # polars hands over the addresses of Python's objects, as bytes
+            raise _bad_schema(f"column {name!r} has the type Object of polars: cast it, as to text")
     try:
         reader = pa.RecordBatchReader.from_stream(table)
     except Exception as error:  # of whatever library the table is of
@@ -136,7 +142,7 @@ def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     index = [name for name in schema.names if _INDEX.fullmatch(name)]
     unlike = [field for field in schema if _loses_its_type(field.type)]
     kind = unlike[0].type if unlike else None
-    cure = "give it one" if kind == pa.null() else "cast it, a duration to a number, a time to text"
+    cure = "give it one" if kind == pa.null() else _CAST
     missing = [name for name in names if name not in schema.names]
     odd = [name for name in names if name not in missing and not _makes_names(schema, name)]
     for wrong, why in (
@@ -158,7 +164,7 @@ def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
         raise _bad_schema("no column is left for the files")
     try:
         parquet.ParquetWriter(pa.BufferOutputStream(), left).close()
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
         raise _bad_schema(f"parquet can't hold the table: {_line(error)}") from error
     return left
 
@@ -178,12 +184,18 @@ def _twice(fields: Iterable[pa.Field]) -> Iterator[str]:
 
 
 def _inside(kind: pa.DataType) -> list[pa.Field]:
+    if isinstance(kind, pa.BaseExtensionType):
+        return [pa.field("storage", kind.storage_type)]
     return [kind.field(number) for number in range(kind.num_fields)]
 
 
 def _loses_its_type(kind: pa.DataType) -> bool:
-    """A duration's unit is in no Parquet type; Spark refuses those of no values and of times."""
+    """A duration's unit is in no Parquet type; Spark refuses the table for each of the others."""
     if types.is_duration(kind) or types.is_null(kind) or types.is_time(kind):
+        return True
+    if types.is_float16(kind) or kind == pa.uuid():
+        return True
+    if types.is_decimal(kind) and kind.precision > _SPARKS_DIGITS:
         return True
     return any(_loses_its_type(field.type) for field in _inside(kind))
 
@@ -200,18 +212,23 @@ def _storable(kind: pa.DataType) -> pa.DataType:
     Arrow's views (polars) get offsets: not every parquet writer accepts views. Nanoseconds (pandas)
     become microseconds: Spark reads no others (https://issues.apache.org/jira/browse/SPARK-40819).
     """
+    if isinstance(kind, pa.BaseExtensionType):
+        stored = _storable(kind.storage_type)
+        return kind if stored == kind.storage_type else stored
     if types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
     if types.is_string_view(kind):
         return pa.large_string()
     if types.is_binary_view(kind):
         return pa.large_binary()
-    if types.is_list(kind):
+    if types.is_list(kind) or types.is_list_view(kind):
         return pa.list_(_storable(kind.value_type))
     if types.is_fixed_size_list(kind):
         return pa.list_(_storable(kind.value_type), kind.list_size)
-    if types.is_large_list(kind):
+    if types.is_large_list(kind) or types.is_large_list_view(kind):
         return pa.large_list(_storable(kind.value_type))
+    if types.is_map(kind):
+        return pa.map_(_storable(kind.key_type), _storable(kind.item_type), kind.keys_sorted)
     if types.is_struct(kind):
         return pa.struct([field.with_type(_storable(field.type)) for field in kind])
     if types.is_dictionary(kind):
