@@ -56,10 +56,7 @@ KNOWN = {
     "aws": Differences(),
     "memory": Differences(),
     "moto": Differences(
-        bounds_keys=False,
-        bounds_deletes=False,
-        asks_for_keys=False,
-        not_denied=frozenset({"head"}),
+        bounds_keys=False, bounds_deletes=False, asks_for_keys=False, not_denied=frozenset({"head"})
     ),
     "weed": Differences(
         flat=False,

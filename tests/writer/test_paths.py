@@ -67,6 +67,17 @@ def test_i7_a_path_that_is_no_data_below_the_destination_is_refused(path: str) -
     assert "\n" not in caught.value.message
 
 
+def test_i7_a_character_that_answers_of_s3_cannot_carry_is_refused() -> None:
+    """XML 1.0: https://www.w3.org/TR/xml/#charsets; and the control characters that it has."""
+    refused = set[int]()
+    for number in (*range(0x1_0000), 0x1_0000, 0x1_FFFE, 0x10_FFFF):
+        try:
+            file_key(DIRECTORY, f"p=a{chr(number)}b/f")
+        except InvalidInputError:
+            refused.add(number)
+    assert refused == {*range(0x20), 0x7F, *range(0xD800, 0xE000), 0xFFFE, 0xFFFF}
+
+
 def test_a_name_that_some_readers_skip_is_written_on_request() -> None:
     key = file_key(DIRECTORY, "_day=1/f._COPYING_", check_names=False)
     assert key == f"t/_day=1/f-{JOB}._COPYING_"

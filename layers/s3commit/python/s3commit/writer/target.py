@@ -10,6 +10,7 @@ from s3commit.core.formats.layout import (
     META_ATTEMPT,
     META_JOB,
     META_TASK,
+    UNSPEAKABLE,
     JobDirectory,
     is_hidden,
     owner_of,
@@ -120,12 +121,8 @@ def _check_path(path: str) -> None:
         _refuse_path(path, "it has an empty, '.' or '..' element")
     if is_hidden(path):
         _refuse_path(path, "names that start with '_' or '.' are hidden to readers")
-    if any(ord(character) < 32 or ord(character) == 127 for character in path):
-        _refuse_path(path, "it has a control character")
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        _refuse_path(path, "UTF-8 cannot encode it")
+    if UNSPEAKABLE.search(path):
+        _refuse_path(path, "it has a control character, or one that S3's answers can't carry")
 
 
 def _refuse_path(path: str, why: str) -> None:

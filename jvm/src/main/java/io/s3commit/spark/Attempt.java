@@ -74,6 +74,12 @@ final class Attempt {
           "the key " + key.substring(0, 200) + "… has more than S3's " + Limits.KEY_BYTES
               + " bytes: the values of its partition are too long. Nothing was committed.");
     }
+    if (JobDirectory.UNSPEAKABLE.matcher(relative).find()) {
+      throw new CommitException(
+          "BAD_PATH",
+          "the partition of " + relative + " has a character that S3's answers can't carry."
+              + " Nothing was committed.");
+    }
     wanted.add(key);
     return view.path(key);
   }

@@ -13,7 +13,8 @@ import org.apache.hadoop.fs.Path;
 record JobDirectory(String scheme, String bucket, String prefix, String jobId)
     implements Serializable {
   private static final Pattern BUCKET = Pattern.compile("[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]");
-  private static final Pattern UNSPEAKABLE = Pattern.compile("[\\x00-\\x1f\\x7f\\ufffe\\uffff]");
+  /** Characters that S3's answers, which are XML 1.0, can't carry. */
+  static final Pattern UNSPEAKABLE = Pattern.compile("[\\x00-\\x1f\\x7f\\ufffe\\uffff]");
   private static final Pattern UNSAFE = Pattern.compile("[^\\w@%+=:,./-]"); // in a shell
   private static final int SHOWN = 200;
 

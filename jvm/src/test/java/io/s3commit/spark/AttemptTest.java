@@ -80,6 +80,18 @@ class AttemptTest {
   }
 
   @Test
+  void aPartitionThatS3sAnswersCanNotCarryIsRefusedBeforeItsFirstByte() throws IOException {
+    Attempt attempt = attempt();
+    attempt.path("p=ä\ud83d\ude00/part-00007");
+    for (String odd : List.of("\ufffe", "\uffff", "\u0001", "\u007f")) {
+      CommitException refused =
+          assertThrows(CommitException.class, () -> attempt.path("p=" + odd + "/part-00007"));
+      assertEquals("BAD_PATH", refused.code());
+    }
+    attempt.abort();
+  }
+
+  @Test
   void i4_anAbortClearsTheDisk() throws IOException {
     Attempt attempt = attempt();
     attempt.path("part-00007.parquet");
