@@ -96,6 +96,7 @@ def test_a_stuck_job_is_on_top_and_the_keyboard_alone_copies_its_command(shown: 
 
         def tab_to(name: str) -> list[str]:
             """Tab until what is focused has that name; what was passed."""
+            page.wait_for_load_state()  # else its stylesheet may not be there yet
             passed: list[str] = []
             while not passed or name not in passed[-1]:
                 page.keyboard.press("Tab")
