@@ -143,6 +143,15 @@ def test_of_requests_it_reads_that_they_stand(desk: Desk) -> None:
     assert not {directory.request for directory in directories} & read
 
 
+def test_a_committed_job_takes_a_listing_and_three_documents(desk: Desk) -> None:
+    """And its record; a page may show fifty."""
+    desk.committed_job(JOB)
+    desk.world.plan.forget_calls()
+    desk.json("log", SALES)
+    calls = [call.verb for call in desk.world.plan.calls if JOB in call.key]
+    assert sorted(calls) == ["below", "first_bytes", "get", "get"]
+
+
 def test_a_job_that_is_deleted_meanwhile_hides_no_other(desk: Desk) -> None:
     """As the jar does with an undone job, and the sweep with an old one."""
     gone, world = desk.aborted_job(JOB), desk.world

@@ -256,7 +256,8 @@ def test_i12_a_job_whose_documents_can_not_be_read_is_ended_by_command(
 def test_who_may_not_list_learns_that_and_nothing_else(desk: Desk, verb: str) -> None:
     """Of objects that are not listed nothing is known: a row would claim more."""
     desk.committed_job(JOB)
-    desk.world.plan.fail("list", AccessError("no right to list"), times=None)
+    for listing in ("list", "below"):
+        desk.world.plan.fail(listing, AccessError("no right to list"), times=None)
     line = desk.fails(verb, SALES if verb in {"log", "ls", "fsck"} else PLACE.uri, exit_code=1)
     assert "no right to list [ACCESS_DENIED]" in line
 

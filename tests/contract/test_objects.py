@@ -13,7 +13,7 @@ from s3commit.core.model.errors import (
     UploadGoneError,
 )
 from s3commit.core.ports.objects import ListedObject, PartSource
-from s3commit.writer.place import NamesReader
+from s3commit.writer.place import TailReader
 from tests.contract.conftest import PAGE, PART, THREADS, Backend, Place, at_once, winners
 from tests.fakes.bucket import etag_of
 
@@ -58,7 +58,7 @@ def test_an_object_past_the_bound_is_too_large(place: Place) -> None:
 
 
 def test_an_object_has_first_and_last_bytes_if_it_is_there_and_has_some(place: Place) -> None:
-    store = cast("NamesReader", place.store)
+    store = cast("TailReader", place.store)
     first_bytes = partial(store.first_bytes, place.bucket, place.key())
     last_bytes = partial(store.last_bytes, place.bucket, place.key())
     for read in (first_bytes, last_bytes):
@@ -142,7 +142,7 @@ def test_a_directory_has_names_of_objects_and_of_directories(place: Place) -> No
     for name in [*beside, *files, *inside, "t2", "t-x/y"]:
         place.store.put(place.bucket, place.key(name), b"x")
 
-    store = cast("NamesReader", place.store)
+    store = cast("TailReader", place.store)
     listed = list(store.below(place.bucket, place.key("t/")))
     found = [one.key.removeprefix(place.key("t/")) for one in listed]
 

@@ -14,7 +14,7 @@ from pyarrow import parquet, types
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import InvalidInputError, S3CommitError
 from s3commit.core.ports.objects import ListedObject
-from s3commit.writer.place import NamesReader
+from s3commit.writer.place import TailReader
 
 TAIL_BYTES: Final = 64 * 1024
 MAX_FOOTER_BYTES: Final = 16 * 1024**2
@@ -28,7 +28,7 @@ _INT96: Final = pa.timestamp("s")
 def check_schema(
     schema: pa.Schema,
     partition_by: Sequence[str],
-    store: NamesReader,
+    store: TailReader,
     destination: Destination,
     file: ListedObject,
 ) -> None:
@@ -141,7 +141,7 @@ def schema_in(end: bytes | pa.Buffer) -> pa.Schema:
     return file.schema_arrow
 
 
-def _footer(store: NamesReader, bucket: str, key: str) -> pa.Schema | None:
+def _footer(store: TailReader, bucket: str, key: str) -> pa.Schema | None:
     """The schema in the file's footer, None if there is none to be read. Raises as the store."""
     end = store.last_bytes(bucket, key, TAIL_BYTES)
     size = int.from_bytes(end[-_LENGTHS : -len(_MAGIC)], "little") + _LENGTHS

@@ -129,29 +129,26 @@ def read_job(
     ``typed`` is how the caller typed the job. Raises `NotFoundError` (``NO_JOB``) if nothing is
     known of it.
     """
-    ports, problems, put = session.s3, dict[str, str](), dict[str, str]()
+    ports, problems = session.s3, dict[str, str]()
     ledger = session.trusted_ledger(table)
 
-    def stands(key: str) -> bool:
-        listed = listed_at(ports.store, directory.bucket, key)
-        put.update({key: listed.modified} if listed else {})
-        return listed is not None
-
     def read(key: str, decode: Callable[[], T]) -> T | None:
-        if not stands(key):
+        if key not in {*put, directory.commits}:
             return None
         try:
             return decode()
         except NOT_READABLE as error:
-            name = key.rpartition("/")[2]
-            problems[name] = unreadable(name, error)
+            # Some answers do not tell an object that can't be read from none.
+            if listed_at(ports.store, directory.bucket, key) is not None:
+                name = key.rpartition("/")[2]
+                problems[name] = unreadable(name, error)
             return None
 
     record = ledger.job(directory.ref) if ledger else None
+    put = {one.key: one.modified for one in ports.store.below(directory.bucket, directory.prefix)}
     spec = read(directory.job, lambda: read_spec(ports, directory))
     reader = partial(read_request, ports, directory)
     request = read(directory.request, reader) if with_request else None
-    requested = request is not None or stands(directory.request)
     result = read(directory.result, lambda: read_result(ports.store, directory))
     if result is not None and ledger is not None and record is not None:
         # It is put after the end: asked again the ledger knows that, or a stranger has put it.
@@ -160,7 +157,7 @@ def read_job(
             says = f"{RESULT_FILE} has {result.outcome}, the ledger {record.state}"
             problems[RESULT_FILE], result = f"{says}: the pipeline did not write it", None
     # Where there is a request, an ended job that has no result yet is not done.
-    is_done = not requested or RESULT_FILE in problems
+    is_done = directory.request not in put or RESULT_FILE in problems
     if result is None and record is not None and record.state in ENDED and is_done:
         # The sweep deletes the documents of ended jobs, the jar those of undone ones.
         result = result_of(record, record.updated_at)
@@ -179,7 +176,7 @@ def read_job(
         problems=problems,
     )
     known = record or found.header or problems
-    if not known and next(iter(ports.store.list(directory.bucket, directory.prefix)), None) is None:
+    if not known and not put:
         raise NotFoundError(
             f"no job {directory.job_id} at {directory.destination.uri}: check the ID and the"
             " destination",

@@ -66,15 +66,8 @@ _ESCAPED: Final = frozenset(map(chr, range(1, 0x20))) | frozenset("\"#%'*/:=?\\\
 _ESCAPES: Final = str.maketrans({char: f"%{ord(char):02X}" for char in _ESCAPED})
 
 
-class NamesReader(ObjectReader, Protocol):
-    """A store that can list a directory without the directories inside, and read a file's end."""
-
-    def below(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
-        """The objects and the directories directly below ``prefix``, a directory.
-
-        In key order, each once; the directory's own marker is left out. A directory's key ends in
-        ``/``; nothing else is known of it.
-        """
+class TailReader(ObjectReader, Protocol):
+    """A store that can read a file's end."""
 
     def last_bytes(self, bucket: str, key: str, count: int) -> bytes:
         """The last ``count`` bytes of the object, or all that it has.
@@ -89,7 +82,7 @@ def escape(name: str) -> str:
 
 
 def check_place(
-    store: NamesReader, options: Options, *, compares: bool = True
+    store: TailReader, options: Options, *, compares: bool = True
 ) -> ListedObject | None:
     """Refuse a place where readers would not find all rows. Raises `InvalidInputError`.
 
@@ -128,7 +121,7 @@ def check_place(
     return max(files, key=_age, default=None)
 
 
-def refuse_files(store: NamesReader, options: Options) -> None:
+def refuse_files(store: TailReader, options: Options) -> None:
     """Raise `InvalidInputError` if the mode refuses a file that is there: better now than later.
 
     The pipeline checks again at the decision; only that check counts. Only it knows, too, which
@@ -171,7 +164,7 @@ def _refuse_objects(
         )
 
 
-def _refuse_other_log(store: NamesReader, destination: Destination, names: Sequence[str]) -> None:
+def _refuse_other_log(store: TailReader, destination: Destination, names: Sequence[str]) -> None:
     seen = {name.removesuffix("/") for name in names}
     is_cut = len(names) == LOOKED_AT  # then it may be behind those that were seen
     for log in LOGS:
@@ -189,7 +182,7 @@ def _refuse_summary(destination: Destination, names: Sequence[str]) -> None:
             )
 
 
-def _has(store: NamesReader, destination: Destination, log: Log) -> bool:
+def _has(store: TailReader, destination: Destination, log: Log) -> bool:
     bucket, key = destination.bucket, destination.prefix + log.name
     if log.holds:
         found = islice(store.below(bucket, key + "/"), LOOKED_AT)
@@ -214,7 +207,7 @@ def _refuse_other_columns(
 
 
 def _newest(
-    store: NamesReader, destination: Destination, below: Sequence[ListedObject]
+    store: TailReader, destination: Destination, below: Sequence[ListedObject]
 ) -> Iterator[ListedObject]:
     """The newest data file on the first page of the last partition that has one.
 

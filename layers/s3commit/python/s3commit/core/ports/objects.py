@@ -103,6 +103,13 @@ class ObjectReader(Protocol):
         In key order, however many pages.
         """
 
+    def below(self, bucket: str, prefix: str) -> Iterator[ListedObject]:
+        """The objects and the directories directly below ``prefix``, a directory.
+
+        In key order, each once; the directory's own marker is left out. A directory's key ends in
+        ``/``; nothing else is known of it.
+        """
+
     def list_versions(self, bucket: str, key: str) -> Iterator[ListedVersion]:
         """The versions of the object, the newest first."""
 
