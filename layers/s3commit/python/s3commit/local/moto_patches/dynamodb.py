@@ -1,5 +1,6 @@
 """DynamoDB: conditional writes that are atomic, idempotent transactions, ids of tables."""
 
+import base64
 import copy
 import threading
 import uuid
@@ -79,18 +80,25 @@ def dynamodb_fast(patcher: Patcher) -> None:
             }
         return original(partition, hash_key, *how, **conditions)
 
+    def plain(value: Any) -> Any:
+        if isinstance(value, DynamoType):
+            return plain(value.to_json())
+        if isinstance(value, dict):
+            return {name: plain(one) for name, one in value.items()}
+        if isinstance(value, list):
+            return [*map(plain, value)]
+        return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
     def write(original: Any, self: Any, serialized: Any, value: Any, *named: Any) -> None:
         shape, key = named
-        plain = value.to_json() if isinstance(value, DynamoType) else value
-        is_scalar = shape.name == "AttributeValue" and key and len(plain) == 1
-        if is_scalar and not {"S", "N", "BOOL"}.isdisjoint(plain):
-            serialized[key] = plain
+        if shape.value.name == "AttributeValue":
+            serialized[key] = plain(value)
         else:
             original(self, serialized, value, *named)
 
     patcher.wrap(Table, "all_items", all_items)
     patcher.wrap(Table, "query", query)
-    patcher.wrap(BaseJSONSerializer, "_serialize_type_structure", write)
+    patcher.wrap(BaseJSONSerializer, "_serialize_type_map", write)
 
 
 @patch
