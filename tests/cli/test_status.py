@@ -53,7 +53,7 @@ def test_a_ledger_with_few_jobs_is_read_by_one_request(
 
     monkeypatch.setattr(desk.world.ledger, "jobs_in", counted)
     if how == "too many jobs":
-        monkeypatch.setattr("s3commit.cli.short_ids.FEW", 3)
+        monkeypatch.setattr("s3commit.cli.job_lists.FEW", 3)
     elif how == "no right to scan":
         refused = Mock(side_effect=AccessError("not allowed"))
         monkeypatch.setattr(desk.world.ledger, "all_jobs", refused)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from s3commit.cli import job_facts, short_ids
+from s3commit.cli import job_lists
 from s3commit.cli.app import app
 from s3commit.cli.page import jobs_view
 from s3commit.core.documents.job_json import Who
@@ -107,7 +107,7 @@ def test_of_ten_thousand_jobs_a_page_shows_some_and_asks_for_no_more(
     """What needs a person comes first, however old it is; the others page after page."""
     monkeypatch.setattr(jobs_view, "PAGE", 5)
     monkeypatch.setattr(jobs_view, "OLDEST", 3)
-    monkeypatch.setattr(short_ids, "FEW", 5)
+    monkeypatch.setattr(job_lists, "FEW", 5)
     read, jobs_in = Counter[str](), desk.world.ledger.jobs_in
 
     def counted(state: JobState, **asked: Any) -> Iterator[JobRecord]:
@@ -139,7 +139,7 @@ def test_a_page_leads_to_the_jobs_of_a_table_behind_those_of_others(
     desk: Desk, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A listing in one state stops earlier than one in another: nothing in between is passed."""
-    monkeypatch.setattr(job_facts, "LOOKED_AT", 3)
+    monkeypatch.setattr(job_lists, "LOOKED_AT", 3)
     for number in range(9):
         job_id = f"{number:08}-0000-4000-8000-000000000000"
         if number > 3:

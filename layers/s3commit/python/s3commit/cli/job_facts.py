@@ -9,9 +9,9 @@ from typing import TypeVar
 import click
 
 from s3commit.cli.options import NamedJob
-from s3commit.cli.render import KEY_DIGITS, some
+from s3commit.cli.render import some
 from s3commit.cli.session import Session
-from s3commit.cli.short_ids import LOOKED_AT, JobsIn, whole_id
+from s3commit.cli.short_ids import whole_id
 from s3commit.core.documents.commit_manifest import CommitHeader, read_commit_header
 from s3commit.core.documents.job_json import JobSpec, read_spec
 from s3commit.core.documents.pendingset import MAX_MANIFEST_BYTES, PendingSet, decode_pendingset
@@ -19,9 +19,8 @@ from s3commit.core.documents.request_json import AbortRequest, CommitRequest, re
 from s3commit.core.documents.result_json import JobResult, read_result, result_of
 from s3commit.core.formats.layout import PENDINGSET_SUFFIX, REQUEST_FILE, RESULT_FILE, JobDirectory
 from s3commit.core.jobs.ownership import uploads_of_job
-from s3commit.core.model.destination import Conflict, Destination
+from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import NOT_READABLE, NotFoundError, PreconditionError, S3CommitError
-from s3commit.core.model.locks import key_digest
 from s3commit.core.model.outcome import Failure
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
@@ -222,40 +221,6 @@ def kind_of(said: JobSpec | JobRecord | None, header: CommitHeader | None = None
         return "undo"
     replaces = said.conflict is Conflict.REPLACE if said else bool(header and header.replaced)
     return "overwrite" if replaces else "append"
-
-
-def jobs_at(
-    jobs_in: JobsIn,
-    state: JobState,
-    now: str,
-    place: Destination | None,
-    most: int,
-    *,
-    latest_first: bool,
-    since: str = "",
-    key: str = "",
-    note: str = "",
-) -> tuple[list[JobRecord], str]:
-    """The jobs in the state, at the place and below it, and when the last one seen changed.
-
-    That is empty if there are no more. ``most`` bounds them; `LOOKED_AT` bounds how many jobs of
-    all places are looked at. ``key`` is their idempotency key, or its digest's first digits,
-    ``note`` a part of their note or of a label. ``jobs_in`` is `Ledger.jobs_in`, or `lister`'s.
-    """
-    listed = jobs_in(state, before=now, since=since, latest_first=latest_first)
-    digest = key_digest(key)
-    found: list[JobRecord] = []
-    record: JobRecord
-    for record in islice(listed, LOOKED_AT):
-        known = record.idempotency_key or ""
-        keyed = known == digest or (len(key) >= KEY_DIGITS and known.startswith(key))
-        at_place = place is None or record.destination.uri.startswith(place.uri)
-        noted = any(note.lower() in text.lower() for text in (record.note, *record.labels))
-        if at_place and noted and (keyed or not key):
-            if len(found) == most:
-                return found, found[-1].updated_at
-            found.append(record)
-    return found, record.updated_at if next(listed, None) is not None else ""
 
 
 def read_manifests(

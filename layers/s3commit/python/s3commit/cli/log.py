@@ -10,11 +10,11 @@ from typing import Any
 
 import click
 
-from s3commit.cli.job_facts import jobs_at, kind_of, read_job
+from s3commit.cli.job_facts import kind_of, read_job
+from s3commit.cli.job_lists import LOOKED_AT, job_documents, jobs_at, lister
 from s3commit.cli.options import DESTINATION, label_option, table_option, with_session
 from s3commit.cli.render import KEY_DIGITS, LONGEST, fields, shortened, took
 from s3commit.cli.session import Session
-from s3commit.cli.short_ids import LOOKED_AT, job_documents, lister
 from s3commit.core.documents.job_json import Who
 from s3commit.core.formats.layout import JobDirectory, is_data, owner_of
 from s3commit.core.jobs.past_commits import manifests_at, undone_by

@@ -1,24 +1,19 @@
 """A job id of which a person types the first digits."""
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from itertools import islice
 
 import click
 
+from s3commit.cli.job_lists import LOOKED_AT, job_documents, lister
 from s3commit.cli.render import some
 from s3commit.cli.session import Session
-from s3commit.core.formats.layout import JOB_ID, MAGIC_PREFIX, TASKS, JobDirectory
+from s3commit.core.formats.layout import JOB_ID
 from s3commit.core.jobs.past_commits import manifests_at
 from s3commit.core.model.destination import Destination
-from s3commit.core.model.errors import AccessError, NotFoundError
-from s3commit.core.model.record import JobRecord
+from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.ledger import Ledger
-
-LOOKED_AT = 10_000  # records of the ledger in one state: about 10 MB
-FEW = 500  # records that one request reads: about 0.5 MB
-JobsIn = Callable[..., Iterator[JobRecord]]
 
 
 def whole_id(session: Session, typed: str, where: Destination | str) -> str:
@@ -46,28 +41,6 @@ def whole_id(session: Session, typed: str, where: Destination | str) -> str:
     return found.pop()
 
 
-def lister(ledger: Ledger) -> JobsIn:
-    """`Ledger.jobs_in`, which of a ledger with few jobs makes no request: one now reads them all.
-
-    Without the right to scan the index it makes its own requests, 16 for each state.
-    """
-    known = None
-    with suppress(AccessError):
-        known = ledger.all_jobs(most=FEW)
-    if known is None:
-        return ledger.jobs_in
-    jobs = sorted(known, key=lambda one: one.updated_at)
-
-    def jobs_in(
-        state: JobState, *, before: str, since: str = "", latest_first: bool = False
-    ) -> Iterator[JobRecord]:
-        for one in reversed(jobs) if latest_first else jobs:
-            if one.state is state and since <= one.updated_at < before:
-                yield one
-
-    return jobs_in
-
-
 def _in_ledger(ledger: Ledger, typed: str) -> Iterator[str]:
     jobs_in = lister(ledger)
     for state in JobState:
@@ -77,24 +50,3 @@ def _in_ledger(ledger: Ledger, typed: str) -> Iterator[str]:
             raise click.UsageError(
                 f"more than {LOOKED_AT} jobs are {state}: type the whole id, or add --destination"
             )
-
-
-def job_documents(
-    session: Session, destination: Destination, start: str = ""
-) -> Iterator[tuple[str, str]]:
-    """Each job with a ``_job.json``, and when its documents were put; tasks' are skipped.
-
-    ``start`` is what the ids begin with.
-    """
-    bucket, prefix, after = destination.bucket, destination.prefix + MAGIC_PREFIX, ""
-    while True:
-        for one in session.store.list(bucket, prefix + start, after=after):
-            job_id, _, document = one.key[len(prefix) :].partition("/")
-            directory = JobDirectory(destination, job_id)
-            if JOB_ID.fullmatch(job_id) and one.key in {directory.job, directory.result}:
-                yield job_id, one.modified
-            elif document.startswith(TASKS):
-                after = directory.tasks[:-1] + "0"  # the character after "/"
-                break
-        else:
-            return

@@ -8,11 +8,11 @@ import click
 
 from s3commit.cli.advice import REQUEST_PATIENCE, needs_attention
 from s3commit.cli.alarms import sentences, watched
-from s3commit.cli.job_facts import blockers, jobs_at, kind_of
+from s3commit.cli.job_facts import blockers, kind_of
+from s3commit.cli.job_lists import jobs_at, lister
 from s3commit.cli.options import DESTINATION, table_option, with_session
 from s3commit.cli.render import epoch_of, fields, took
 from s3commit.cli.session import Session
-from s3commit.cli.short_ids import lister
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.past_commits import undone_by
 from s3commit.core.jobs.record import committed_holder

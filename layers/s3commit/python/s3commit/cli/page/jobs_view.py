@@ -8,11 +8,10 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from s3commit.cli.job_facts import jobs_at
+from s3commit.cli.job_lists import LOOKED_AT, jobs_at, lister
 from s3commit.cli.log import by_of
 from s3commit.cli.page.table_view import place_in
 from s3commit.cli.session import Session
-from s3commit.cli.short_ids import LOOKED_AT, lister
 from s3commit.cli.status import jobs_document
 from s3commit.core.documents.job_json import read_spec
 from s3commit.core.formats.layout import JobDirectory, parse_destination
