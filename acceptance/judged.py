@@ -180,11 +180,13 @@ def _simulated(run: Run, role: str, actions: list[str], arn: str) -> list[tuple[
     return [(one["EvalActionName"], one["EvalDecision"]) for one in answer["EvaluationResults"]]
 
 
-RUNG: Final = ("DocumentsRefused", "JobsFailed")
+FIRED: Final = ("DocumentsRefused", "JobsFailed")
 
 
-@check(f"Refused documents and a failed execution ring the alarms {' and '.join(RUNG)}", minutes=15)
-def alarms_that_ring(run: Run) -> str:
+@check(
+    f"Refused documents and a failed execution fire the alarms {' and '.join(FIRED)}", minutes=15
+)
+def alarms_that_fire(run: Run) -> str:
     run.clients("stepfunctions").start_execution(stateMachineArn=run.arn, input="{}")
     job, counted = run.write("alarm")
     for number in range(20):
@@ -199,16 +201,16 @@ def alarms_that_ring(run: Run) -> str:
         found = pages.search("MetricAlarms[]")
         return {one["AlarmName"]: one["StateValue"] for one in found}
 
-    def rings(name: str) -> bool:
+    def fires(name: str) -> bool:
         return any(name in alarm and state == "ALARM" for alarm, state in states().items())
 
-    for name in RUNG:
+    for name in FIRED:
         run.until(
-            partial(rings, name), f"the alarm {name}", began + ALARM_SECONDS - time.monotonic()
+            partial(fires, name), f"the alarm {name}", began + ALARM_SECONDS - time.monotonic()
         )
     took = time.monotonic() - began
     when = f"within {took:.0f} s" if took >= 1 else "at the first look"
-    return f"{len(states())} alarms are deployed; both rang {when}"
+    return f"{len(states())} alarms are deployed; both fired {when}"
 
 
 @check("Jobs are committed while the pipeline is deployed again", minutes=8)

@@ -308,7 +308,7 @@ class DeployConfig:
 
     @property
     def namespace(self) -> str:
-        """The namespace of the deployment's metrics: another one's ring no alarm of it."""
+        """The namespace of the deployment's metrics: another one's fire no alarm of it."""
         return f"{env.METRICS_NAMESPACE}/{self.name}" if self.name else env.METRICS_NAMESPACE
 
     @property

@@ -72,7 +72,7 @@ class Inbox(Construct):
         )
         days, function = cdk.Duration.days, FUNCTIONS[CONSUMERS[name]]
         hidden = hidden_seconds(name)
-        # After so many tries a message is put aside and the alarm rings.
+        # After so many tries a message is put aside and the alarm fires.
         tries = 1 + env.HEALING_SECONDS // hidden if env.TABLE in function.reads else 5
         # SQS keeps a message 14 days at most: a dead letter gets all of them.
         self.dead_letters = make("DeadLetters", retention_period=days(14))

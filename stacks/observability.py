@@ -96,7 +96,7 @@ class Observability(Construct):
         above: float = 0,
         silent_periods: int = 0,
     ) -> cloudwatch.Alarm:
-        """It rings ``above`` a value, or if nothing is counted in so many ``silent_periods``.
+        """It fires ``above`` a value, or if nothing is counted in so many ``silent_periods``.
 
         Where nothing is counted, CloudWatch has no value at all.
         """

@@ -40,7 +40,7 @@ DAILY = {
     "the-sweep-finds-a-job",
     "an-undo",
     "rights-of-the-functions",
-    "alarms-that-ring",
+    "alarms-that-fire",
     "keys-by-eventbridge",
 }
 NOT_HERE = {

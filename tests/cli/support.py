@@ -99,7 +99,7 @@ class FakeStacks:
         self.events: list[dict[str, Any]] = []
         self.logged: list[str] = []  # of each function
         self.pages_of_logs = 1
-        self.alarms: list[str] = []  # those that ring, by the names that the runbook has
+        self.alarms: list[str] = []  # those that fire, by the names that the runbook has
         self.dead_letters = 0  # of each queue
         self.refusal: Exception | None = None
         self.unwatched: Exception | None = None

@@ -123,7 +123,7 @@ def test_of_two_runtimes_the_first_is_found(desk: Desk, tmp_path: Path) -> None:
         ("refused-documents", "aws s3 rm --recursive s3://$BUCKET/rehearsal/refused/"),
     ],
 )
-def test_a_fault_says_when_its_alarm_rings_and_what_undoes_it(
+def test_a_fault_says_when_its_alarm_fires_and_what_undoes_it(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, fault: str, undo: str
 ) -> None:
     for name in ("s3commit.local.foreground.read_running", "s3commit.local.foreground.enter"):
@@ -131,5 +131,5 @@ def test_a_fault_says_when_its_alarm_rings_and_what_undoes_it(
     monkeypatch.setattr("s3commit.cli.local.Rehearsal", Mock())
     monkeypatch.setitem(FAULTS, fault, replace(FAULTS[fault], happen=Mock()))
     told = desk.run("local", "break", fault).stderr
-    assert told.startswith("alarms ring within twenty seconds, ")
+    assert told.startswith("alarms fire within twenty seconds, ")
     assert told.endswith(f"undo it: {undo}\n")

@@ -106,7 +106,7 @@ def test_of_open_jobs_the_oldest_are_looked_at(desk: Desk, monkeypatch: pytest.M
     assert {one["jobId"]: one["requestedSeconds"] for one in jobs} == {JOB: 2, OTHER: None}
 
 
-def test_alarms_that_ring_and_dead_letters_are_said_if_the_caller_may_read_them(desk: Desk) -> None:
+def test_alarms_that_fire_and_dead_letters_are_said_if_the_caller_may_read_them(desk: Desk) -> None:
     desk.stacks.deploy()
     assert desk.run("status").stderr == NO_JOBS
     desk.stacks.alarms, desk.stacks.dead_letters = ["JobsFailed", "EventsLost"], 2

@@ -1,4 +1,4 @@
-"""Each row of the runbook's alarms: broken, the alarm rings and is seen, the command ends it."""
+"""Each row of the runbook's alarms: broken, the alarm fires and is seen, the command ends it."""
 
 import json
 import re
@@ -26,7 +26,7 @@ from tests.servers import until
 from tests.stacks.synthesized import of_type, synthesize
 
 PARAMETERS = {"catalogs": {"late/": "lake.late"}, "freshTables": "sales/=1"}
-# The alarms that can't ring here, as docs/operations.md says.
+# The alarms that can't fire here, as docs/operations.md says.
 IMPOSSIBLE = {
     "JobsTimedOut": "an execution has to run for a day",
     "SweepsNotCalled": "rights are not checked",
@@ -71,7 +71,7 @@ class Night:
     def status(self) -> Any:
         return self.json("status", "--all")
 
-    def ringing(self) -> set[str]:
+    def firing(self) -> set[str]:
         return {*self.status()["alarms"]}
 
     def jobs(self, state: str) -> list[dict[str, Any]]:
@@ -199,7 +199,7 @@ def create_the_table(night: Night) -> None:
 
 @dataclass(frozen=True)
 class Walk:
-    """``after`` minutes the alarms ring."""
+    """``after`` minutes the alarms fire."""
 
     alarms: tuple[str, ...]
     happens: Callable[[Night], object]
@@ -211,7 +211,7 @@ class Walk:
 
 
 def broken(fault: str, fix: Callable[[Night], object], **more: Any) -> Walk:
-    return Walk(FAULTS[fault].rings, lambda night: night.local("break", fault), fix, **more)
+    return Walk(FAULTS[fault].fires, lambda night: night.local("break", fault), fix, **more)
 
 
 WALKS = [
@@ -230,18 +230,18 @@ WALKS = [
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=str)
-def test_an_alarm_rings_is_seen_and_ends_by_the_runbooks_command(night: Night, walk: Walk) -> None:
+def test_an_alarm_fires_is_seen_and_ends_by_the_runbooks_command(night: Night, walk: Walk) -> None:
     names = {*walk.alarms}
     walk.happens(night)
     with night.later(walk.after):
-        until(lambda: names <= night.ringing(), "the alarm")
+        until(lambda: names <= night.firing(), "the alarm")
         said, page = night.run("status"), night.page()
         for name in names:
             assert re.search(rf"^alarms: .*\b{name}", said, re.MULTILINE), said
             assert f"Alarm {name}</strong>" in page
         assert night.verdict("alarms") == "fix"
         walk.fix(night)
-        until(lambda: night.passes(minutes=10) and not names & night.ringing(), "that it ends")
+        until(lambda: night.passes(minutes=10) and not names & night.firing(), "that it ends")
 
 
 def test_every_alarm_of_the_runbook_is_walked_or_said_to_be_impossible() -> None:

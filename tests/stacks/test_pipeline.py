@@ -152,7 +152,7 @@ def board_of(assembly: Assembly) -> str:
     return json.dumps(only(assembly.pipeline, "AWS::CloudWatch::Dashboard"))
 
 
-def test_each_alarm_rings_somewhere_and_says_what_it_means(telling: Assembly) -> None:
+def test_each_alarm_fires_somewhere_and_says_what_it_means(telling: Assembly) -> None:
     alarms = of_type(telling.pipeline, "AWS::CloudWatch::Alarm")
     explained = re.findall(
         r'<a id="([A-Z]\w+)"></a>`\1(?:-PREFIX)?`', (ROOT / "docs/operations.md").read_text()
@@ -221,7 +221,7 @@ def _rules(alarm: dict[str, Any]) -> list[Any]:
     return [one["Metric"]["Dimensions"][0]["Value"] for one in stats]
 
 
-def test_i12_refused_documents_ring_and_the_dashboard_says_whose_they_are(
+def test_i12_refused_documents_fire_and_the_dashboard_says_whose_they_are(
     assembly: Assembly,
 ) -> None:
     alarm = alarm_of(assembly, "DocumentsRefused")

@@ -205,7 +205,7 @@ def test_what_a_table_adds_stands_beside_it(assembly: Assembly, telling: Assembl
     assert assembly.storage["Resources"] == telling.storage["Resources"]
 
 
-def test_a_commit_of_this_bucket_comes_by_a_queue_and_a_failure_rings(telling: Assembly) -> None:
+def test_a_commit_of_this_bucket_comes_by_a_queue_and_a_failure_fires(telling: Assembly) -> None:
     rules = properties(telling.pipeline, "AWS::Events::Rule")
     (rule,) = [one for one in rules if "EventPattern" in one]
     assert rule["EventPattern"]["source"] == [env.EVENT_SOURCE]

@@ -13,18 +13,18 @@ from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.moments import rfc3339
 
 RUNBOOK = "docs/operations.md#runbook"
-_MOST = 100  # alarms that ring, which is one request
+_MOST = 100  # alarms that fire, which is one request
 
 
-def ringing(around: Deployment) -> dict[str, dict[str, str]]:
-    """The alarms that ring, by their names in the runbook: ``description``, ``ringsSince``."""
+def firing(around: Deployment) -> dict[str, dict[str, str]]:
+    """The alarms that fire, by their names in the runbook: ``description``, ``firingSince``."""
     prefix = env.ALARM.format(around.stack(env.PIPELINE_STACK), "")
     asked: dict[str, Any] = {"AlarmNamePrefix": prefix, "StateValue": "ALARM", "MaxRecords": _MOST}
     found = around.ask("reading the alarms", "cloudwatch", "describe_alarms", **asked)
     return {
         one["AlarmName"].removeprefix(prefix): {
             "description": one.get("AlarmDescription", ""),
-            "ringsSince": rfc3339(_since(one).astimezone(UTC)),
+            "firingSince": rfc3339(_since(one).astimezone(UTC)),
         }
         for one in found["MetricAlarms"]
         if one["StateValue"] == "ALARM"
@@ -91,7 +91,7 @@ def unheard(around: Deployment) -> list[str]:
 
 # The things watched: the heading of each, and how it is read.
 _WATCHED: dict[str, tuple[str, Callable[[Deployment], Any]]] = {
-    "alarms": ("alarms", ringing),
+    "alarms": ("alarms", firing),
     "deadLetters": ("dead letters", dead_letters),
     "disabled": ("deployment", disabled),
     "unheard": ("events", unheard),
@@ -120,7 +120,7 @@ def sentences(found: dict[str, Any]) -> list[str]:
 def _told(name: str, found: Any) -> str:
     """The sentence about a member of ``_WATCHED`` that is not empty, with the way out."""
     if name == "alarms":
-        named = (f"{one} since {moment(its['ringsSince'])}" for one, its in sorted(found.items()))
+        named = (f"{one} since {moment(its['firingSince'])}" for one, its in sorted(found.items()))
         return f"{', '.join(named)}; see {RUNBOOK}"
     if name == "deadLetters":
         each = ", ".join(f"{count} in {inbox}" for inbox, count in found.items())
@@ -133,10 +133,10 @@ def _told(name: str, found: Any) -> str:
 
 
 def alarms(around: Deployment) -> Finding:
-    """No alarm of the deployment rings."""
+    """No alarm of the deployment fires."""
     if (around.parameters or {}).get("alarms", True) is False:
         return skipped("it has none (parameter alarms)")
-    return _finding(around, "alarms", "no alarm rings")
+    return _finding(around, "alarms", "no alarm fires")
 
 
 def _finding(around: Deployment, what: str, well: str) -> Finding:

@@ -9,10 +9,10 @@ import click
 from s3commit.cli.ui import check_installed, page_beside
 from s3commit.local.rehearsal import FAULTS, Rehearsal
 
-RINGS = "alarms ring within twenty seconds, those of a backlog after ten minutes or more"
+FIRES = "alarms fire within twenty seconds, those of a backlog after ten minutes or more"
 NEEDED = ("moto", "flask", "waitress", "awslambdaric")  # of the extra `local`
-_FAULTS = "\b\nFaults, and the alarms that ring:\n" + "".join(
-    f"  {name}: {fault.does} ({', '.join(fault.rings)})\n" for name, fault in FAULTS.items()
+_FAULTS = "\b\nFaults, and the alarms that fire:\n" + "".join(
+    f"  {name}: {fault.does} ({', '.join(fault.fires)})\n" for name, fault in FAULTS.items()
 )
 _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -89,7 +89,7 @@ def env(project: Path) -> None:
 def break_(fault: str, project: Path) -> None:
     """Break the runtime that is up, to rehearse what the runbook says.
 
-    Writes small jobs below s3://$BUCKET/rehearsal/. Then `s3commit status` says which alarms ring,
+    Writes small jobs below s3://$BUCKET/rehearsal/. Then `s3commit status` says which alarms fire,
     and docs/operations.md what to do; where that is to deploy again, to raise a quota or to fix a
     function, `s3commit local repair` does it. After a repair, `s3commit redrive` starts the jobs
     whose messages were put aside: where a function can't start within seconds, where the account is
@@ -99,9 +99,9 @@ def break_(fault: str, project: Path) -> None:
 
     enter(read_running(project))
     FAULTS[fault].happen(Rehearsal())
-    click.echo(f"{FAULTS[fault].does}: {', '.join(FAULTS[fault].rings)}")
+    click.echo(f"{FAULTS[fault].does}: {', '.join(FAULTS[fault].fires)}")
     undo = FAULTS[fault].undo
-    click.echo(f"{RINGS}; look: s3commit status; undo it: {undo}", err=True)
+    click.echo(f"{FIRES}; look: s3commit status; undo it: {undo}", err=True)
 
 
 @local.command("repair")

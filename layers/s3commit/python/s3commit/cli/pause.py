@@ -19,7 +19,7 @@ def pause(session: Session) -> None:
 
     Disables the event sources of the deployment's two queues and the rule of its sweep, in a minute
     or so. Running executions continue. Requests wait in their queue, for four days. The alarms
-    IngestBacklog, RequestBacklog and SweepsMissing ring in time, and `s3commit status` says that
+    IngestBacklog, RequestBacklog and SweepsMissing fire in time, and `s3commit status` says that
     the deployment is paused, until `s3commit resume`. Needs cloudformation:DescribeStacks,
     lambda:UpdateEventSourceMapping and events:DisableRule.
     """

@@ -28,7 +28,7 @@ from s3commit.core.ports.parallel import in_order
 
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
 LOOKED_AT = 50
-# Alarms that ring while events wait, on their way to the ledger.
+# Alarms that fire while events wait, on their way to the ledger.
 _LATE = {"EventsLost", "FunctionErrors", "FunctionThrottles", "IngestBacklog", "RequestBacklog"}
 NOT_HERE = "s3commit log DESTINATION also shows jobs whose events have not arrived"
 _COLUMNS = (
@@ -75,7 +75,7 @@ def status(
     for too long: 40 minutes in SEALED, an hour in later states, a day while its tasks write. WHY
     NOT is the code of a job that was not committed, or can't be. UNDONE BY has the first digits of
     the id of the undo that has undone the job. Run `s3commit show JOB` for the next step, `s3commit
-    log DESTINATION` for what has ended at a table. Last come the deployment's alarms that ring, its
+    log DESTINATION` for what has ended at a table. Last come the deployment's alarms that fire, its
     dead letters, and whether it is paused, if the caller has the rights to read them
     (cloudwatch:DescribeAlarms, sqs:GetQueueAttributes, lambda:GetEventSourceMapping,
     events:DescribeRule).
@@ -110,7 +110,7 @@ def status(
 def jobs_document(
     session: Session, table: str, records: list[JobRecord], later: Iterable[JobRecord] = ()
 ) -> dict[str, Any]:
-    """The rows of the jobs, those that need attention first, then the latest; and what rings.
+    """The rows of the jobs, those that need attention first, then the latest; and what fires.
 
     Their undos are looked for among themselves, and among the ``later`` jobs.
     """

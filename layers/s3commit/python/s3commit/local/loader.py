@@ -28,7 +28,7 @@ LEFT_TO_AWS = frozenset(
         "AWS::S3::BucketPolicy",
         "AWS::SQS::QueuePolicy",
     }
-    # The functions' logs have groups of their own names. Alarms ring where they are described.
+    # The functions' logs have groups of their own names. Alarms fire where they are described.
     | {"AWS::Logs::LogGroup", "AWS::CloudWatch::Dashboard"}
     | {"AWS::SNS::Topic", "AWS::SNS::TopicPolicy", "AWS::SNS::Subscription"}
 )

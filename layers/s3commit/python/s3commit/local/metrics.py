@@ -68,13 +68,13 @@ class Metrics:
     def evaluate(self, backend: Any) -> None:
         """Set the state of each alarm of moto's CloudWatchBackend."""
         for alarm in list(backend.alarms.values()):
-            rings, why = self._rings(alarm)
-            state = "ALARM" if rings else "OK"
+            fires, why = self._fires(alarm)
+            state = "ALARM" if fires else "OK"
             if state != alarm.state_value:
                 backend.set_alarm_state(alarm.name, why, "{}", state)
 
-    def _rings(self, alarm: Any) -> tuple[bool, str]:
-        """True if it rings, and why: the value of its latest period."""
+    def _fires(self, alarm: Any) -> tuple[bool, str]:
+        """True if it fires, and why: the value of its latest period."""
         stats = [query.metric_stat for query in alarm.metric_data_queries if query.metric_stat]
         watched = [_metric(one.metric) for one in stats] or [_metric(alarm)]
         length = int(stats[0].period if stats else alarm.period) // 60
@@ -82,14 +82,14 @@ class Metrics:
         starts = range(end - length, end - (count + 1) * length, -length)
         sums = [self._sum(watched, range(start, start + length)) for start in starts]
         is_silence, compared = alarm.treat_missing_data == "breaching", alarm.comparison_operator
-        rings = all(
+        fires = all(
             is_silence and start >= self._began
             if value is None
             else COMPARED[compared](value, alarm.threshold)
             for start, value in zip(starts, sums, strict=True)
         )
         latest = "no value" if sums[0] is None else f"{sums[0]:g}"
-        return rings, f"{latest} in {length} minutes; it rings by {compared}, {alarm.threshold:g}"
+        return fires, f"{latest} in {length} minutes; it fires by {compared}, {alarm.threshold:g}"
 
     def _sum(self, watched: list[Metric], minutes: range) -> float | None:
         """Of the metrics' values in these minutes; None if there is none."""

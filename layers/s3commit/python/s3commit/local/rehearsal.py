@@ -149,10 +149,10 @@ class Rehearsal:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One that happens, and the alarms that then ring, by the names in the runbook."""
+    """One that happens, and the alarms that then fire, by the names in the runbook."""
 
     does: str
-    rings: tuple[str, ...]
+    fires: tuple[str, ...]
     happen: Callable[[Rehearsal], None]
     undo: str = "s3commit local repair"
 

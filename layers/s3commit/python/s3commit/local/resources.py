@@ -239,7 +239,7 @@ def create_role(context: Context, place: Place, properties: Properties) -> Creat
 
 
 def create_alarm(context: Context, place: Place, properties: Properties) -> Created:
-    """The alarm, which rings and sends nothing; one that `Metrics` does not evaluate is refused."""
+    """The alarm, which fires and sends nothing; one that `Metrics` does not evaluate is refused."""
     said = [one["Expression"] for one in properties.get("Metrics", ()) if "Expression" in one]
     unknown = {*said, properties["ComparisonOperator"]} - {SUM, *COMPARED}
     if unknown:

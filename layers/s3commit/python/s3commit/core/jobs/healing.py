@@ -117,7 +117,7 @@ def doubt_about(ledger: Ledger, *, first: Callable[[], bool] = lambda: False) ->
     if unread:
         return (
             f"the ledger lacks the jobs of {len(unread)} decision records that can't be read, such"
-            f" as {min(unread)}: the next sweep tries again. If SweepsFailed rings for it, restore"
+            f" as {min(unread)}: the next sweep tries again. If SweepsFailed fires for it, restore"
             " it; delete it only if another program has put it there"
         )
     lacking = [f"s3://{bucket}" for bucket, one in sorted(found.items()) if not one.whole]

@@ -11,7 +11,7 @@ PAGE_CHANGED = "PAGE_CHANGED"  # the code of an object of the pipeline that anot
 ARCHIVED = "ARCHIVED"  # the code of an object that has to be restored before it can be read
 
 # With these codes a document is refused that no sound writer makes, even by bad luck: another
-# program's mistake, a copy of a table, or an attack. They are counted; many of them ring an alarm.
+# program's mistake, a copy of a table, or an attack. They are counted; many of them fire an alarm.
 DOCUMENT_CODES: Final = frozenset(
     {
         *("BAD_CONDITION", "BAD_FIELD", "BAD_JSON", "BAD_KEY"),
