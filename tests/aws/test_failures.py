@@ -169,6 +169,14 @@ def test_the_answer_stays_the_cause_and_its_code_is_known() -> None:
     assert answered(NotFoundError("our own")) == ""
 
 
+def test_a_page_of_a_proxy_says_no_code() -> None:
+    page: Any = {"ResponseMetadata": {"HTTPStatusCode": 403}}  # as botocore reads HTML
+    said = r"reading: no message \(403\)"
+    with pytest.raises(AccessError, match=said) as caught, translated("reading"):
+        raise botocore.ClientError(page, "DescribeStacks")
+    assert answered(caught.value) == ""
+
+
 # What the sweep asks Step Functions: who works on a job, and to start another one
 
 

@@ -176,7 +176,8 @@ def translated(what: str) -> Iterator[None]:
 def answered(error: S3CommitError) -> str:
     """The code with which AWS itself refused, or an empty text if it did not answer."""
     cause = error.__cause__
-    return cause.response["Error"]["Code"] if isinstance(cause, ClientError) else ""
+    said = cause.response.get("Error", {}) if isinstance(cause, ClientError) else {}
+    return str(said.get("Code", ""))
 
 
 def _from_answer(error: ClientError, what: str) -> S3CommitError:
