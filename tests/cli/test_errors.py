@@ -52,6 +52,24 @@ def test_what_changes_something_says_that_it_did_not(desk: Desk) -> None:
     assert desk.fails("rescue", SALES, exit_code=3).endswith("; nothing was changed")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", JOB, "--table", TABLE),
+        *((verb, JOB, "--table", TABLE, "--dry-run") for verb in ("undo", "commit", "abort")),
+        ("undo", JOB, "--table", TABLE, "--back-to", "--dry-run"),
+        *((verb, SALES) for verb in ("log", "ls", "fsck", "uploads", "rescue")),
+        ("ls", SALES, "--files", JOB),
+    ],
+)
+def test_a_bucket_that_is_gone_is_said(desk: Desk, words: tuple[str, ...]) -> None:
+    desk.committed_job()
+    gone = NotFoundError("The specified bucket does not exist", code="NO_BUCKET")
+    for read in ("list", "list_uploads", "get", "first_bytes", "head"):
+        desk.world.plan.fail(read, gone, times=None)
+    assert "[NO_BUCKET]" in desk.fails(*words, exit_code=1)
+
+
 def test_a_message_of_several_lines_is_one(desk: Desk) -> None:
     desk.world.plan.fail("list", S3CommitError("one\n  two\x1b[2J"))
     assert "one two\\x1b[2J" in desk.fails("ls", SALES, exit_code=1)

@@ -45,7 +45,9 @@ def manifest_of(look: Look, directory: JobDirectory) -> tuple[CommitHeader, list
         return header, list(look.held(look.in_time(files)))
     except InvalidInputError as error:
         refuse(error.code, f"the list of the files of job {directory.job_id}: {error.message}")
-    except NotFoundError:
+    except NotFoundError as error:
+        if error.code != NotFoundError.code:
+            raise
         refuse(NOT_COMMITTED, not_committed(directory))
 
 
