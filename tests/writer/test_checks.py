@@ -122,8 +122,11 @@ def test_a_footer_without_figures_does_not_pass(kind: pa.DataType, groups: list[
     least = "" if kind == pa.string() else datetime(1, 1, 1)
     assert "the files do not state its figures" in failed(kind, groups, {"min": least})
     assert failed(kind, groups, {"nulls": 0}) == ""
-    # That is the name of a struct's field as well.
-    assert "the files do not state its figures" in failed(kind, groups, {"nulls": 9}, "s.n")
+
+
+def test_a_column_whose_name_is_the_path_of_a_structs_field_is_checked() -> None:
+    assert failed(pa.int64(), [[1, 2]], {"nulls": 2}, "s.n") == ""
+    assert failed(pa.int64(), [[1, 2]], {"nulls": 1}, "s.n").startswith("column 's.n' has 2 nulls")
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)

@@ -128,13 +128,13 @@ class Footers:
 
     def add(self, footer: parquet.FileMetaData) -> None:
         """Count in a file."""
-        leaves = range(footer.num_columns if self._columns else 0)
-        paths = [footer.schema.column(leaf).path for leaf in leaves]
+        leaves = map(footer.schema.column, range(footer.num_columns if self._columns else 0))
+        # The path "a.b" may be that of a column, and that of a struct's field, whose name is "b".
+        columns = [leaf.name if leaf.name == leaf.path else None for leaf in leaves]
         for kind, found in self._columns:
             name = found.check.column
-            is_one = paths.count(name) == 1  # "a.b" may be a column, and a struct's field
             for group in map(footer.row_group, range(footer.num_row_groups)):
-                statistics = group.column(paths.index(name)).statistics if is_one else None
+                statistics = group.column(columns.index(name)).statistics
                 found.add(_figures(name, kind, statistics), group.num_rows)
 
     @property
