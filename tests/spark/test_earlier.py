@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+import s3commit
 from s3commit.core.documents.commit_manifest import CommitHeader, CommittedFile, commit_lines
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.jobs.idempotency import hinted_job
@@ -143,6 +144,24 @@ def test_schema_and_options_are_for_sparks_reader(session: SparkSession, place: 
         session, place.uri, format="csv", schema="id int, k string", options={"nullValue": "x"}
     )
     assert rows(found) == [(1, None)]
+
+
+@pytest.mark.usefixtures("copies")
+def test_a_job_some_or_all_of_whose_files_are_gone_is_not_read(
+    session: SparkSession, place: Place
+) -> None:
+    frame = session.range(4).selectExpr("id", "id % 2 k")
+    first = write(frame, place.uri, partition_by="k").job_id
+    how: Any = {"mode": "overwrite", "partition_by": "k"}
+    second = write(frame.where("k = 0"), place.uri, partition_overwrite_mode="dynamic", **how)
+    place.settle()
+    with pytest.raises(NotFoundError, match=f"not all files of job {first} are at") as caught:
+        read(session, place.uri, job_id=first)
+    assert "\n" not in caught.value.message
+    s3commit.undo(place.uri, second.job_id, leave_removed=True)
+    place.settle()
+    with pytest.raises(NotFoundError, match=f"not all files of job {second.job_id} are at"):
+        read(session, place.uri, job_id=second.job_id)
 
 
 def test_what_is_not_there_or_no_path_is_refused(session: SparkSession, place: Place) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 # Hadoop's errors for a scheme for which it has no class, or no name of one.
 _NO_FILE_SYSTEM: Final = re.compile("FileSystem not found|No FileSystem for scheme")
+_NO_FILE: Final = "[PATH_NOT_FOUND]"  # Spark's
 
 
 @refusing_strays
@@ -52,7 +54,7 @@ def read(
 
     Raises:
         InvalidInputError: the path is bad, or Spark has no file system of that scheme.
-        NotFoundError: the job is not committed there, or has no file.
+        NotFoundError: the job is not committed there, has no file, or not all of them any more.
 
     Examples:
         >>> result = write(df, "s3://lake/orders/", mode="append")
@@ -80,8 +82,17 @@ def read(
         paths = [_uri(scheme, bucket, key) for key in keys]
     try:
         _find_class(spark, paths[0], given)
-        return reader.load(paths)
+        frame = reader.load(paths)
+        if where is not None:
+            _ = frame.schema  # Spark Connect looks for the files no earlier
+        return frame
     except Exception as error:
+        if where is not None and _NO_FILE in str(error):
+            raise NotFoundError(
+                f"not all files of job {where.job_id} are at {destination.uri} any more: jobs have"
+                " replaced or undone them, or someone has deleted them; see: s3commit log"
+                f" {shlex.quote(destination.uri)}"
+            ) from None  # Spark names one of them
         if _NO_FILE_SYSTEM.search(str(error)):
             raise InvalidInputError(
                 f"Spark has no file system for {scheme}://: start the session with"
