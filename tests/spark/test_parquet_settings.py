@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql.types import (
     ArrayType,
+    AtomicType,
     DataType,
     DateType,
     DayTimeIntervalType,
@@ -255,6 +258,22 @@ def test_types_that_do_not_come_back_are_refused(kind: DataType, path: str) -> N
     with pytest.raises(InvalidInputError, match=rf"^column {path} has the type ") as e:
         check_schema(schema(("a", INT), ("c", kind)), ())
     assert e.value.code == "BAD_SCHEMA"
+
+
+def leaves(kind: type[DataType]) -> Iterator[type[DataType]]:
+    if not kind.__subclasses__():
+        yield kind
+    for below in kind.__subclasses__():
+        yield from leaves(below)
+
+
+@pytest.mark.parametrize("kind", [*leaves(AtomicType)], ids=lambda kind: kind.__name__)
+def test_each_type_of_a_value_is_one_of_arrows_or_refused(kind: type[DataType]) -> None:
+    """So that Arrow's own error, about no column, is never the answer."""
+    arguments = {"CharType": (5,), "VarcharType": (5,)} | OF_LATER_RELEASES
+    with suppress(InvalidInputError):
+        found = check_schema(schema(("c", kind(*arguments.get(kind.__name__, ())))), ())
+        assert found.of_files(None).names == ["c"]
 
 
 @pytest.mark.parametrize("kind", [NullType(), ArrayType(NullType())])

@@ -37,6 +37,7 @@ VOID_SINCE = (4, 1)  # the release of Spark that reads void columns first
 _UNREADABLE = {
     "yearmonthinterval": "Arrow has no such type; cast it, to int (months) for example",
     "interval": "parquet has no such type",
+    **dict.fromkeys(("char", "varchar"), "Arrow has no such type; cast it to string"),
     "time": "Spark itself cannot read it from parquet",
     "geometry": "it has no parquet form that Spark reads back",
     "geography": "it has no parquet form that Spark reads back",
