@@ -151,6 +151,17 @@ def test_each_request_of_a_call_is_signed_by_its_session_and_no_secret_stays(
     assert [secret for secret in SECRETS if secret in shown] == []
 
 
+@pytest.mark.parametrize("call", CALLS)
+def test_each_request_of_a_call_is_signed_by_the_variables_of_its_time(
+    lake: Lake, sent: Sent, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """A notebook sets new keys once the old ones have expired, and goes on."""
+    for key in ("FIRST", "SECOND"):
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+        CALLS[call](f"s3://{lake.bucket}/{key}/", None)
+        assert sent.keys() == {key}
+
+
 def test_threads_have_a_session_each(
     lake: Lake, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

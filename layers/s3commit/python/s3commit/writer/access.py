@@ -1,7 +1,7 @@
 """The connections to S3, and whose credentials they have: the process's, or a ``boto3_session``'s.
 
-One client, made when first needed, serves all tasks of a process. That of a session serves the
-call that has it, and no other call finds it.
+One client, made when first needed, serves all tasks of a process, until a variable of AWS's
+changes. That of a session serves the call that has it, and no other call finds it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,14 @@ Where = tuple[str | None, str | None]  # region and endpoint; None is what the c
 
 
 @cache
-def shared_client(where: Where = (None, None)) -> S3Client:
+def shared_client(where: Where = (None, None), _settings: int = 0) -> S3Client:
     """The process's client by the standard AWS configuration; to make one takes 0.25 s."""
     return make_client(region=where[0], endpoint=where[1])
+
+
+def _variables() -> int:
+    """A digest of AWS's variables: a notebook sets others when its keys have expired."""
+    return hash(frozenset(one for one in os.environ.items() if one[0].startswith("AWS_")))
 
 
 def _store(client: S3Client, encryption: Encryption | None) -> S3ObjectStore:
@@ -67,7 +72,9 @@ class Access:
 
     def client(self) -> S3Client:
         """The client of the session, or the process's."""
-        return self._client(os.getpid()) if self.session else shared_client(self._where)
+        if self.session:
+            return self._client(os.getpid())
+        return shared_client(self._where, _variables())
 
     def store(self, encryption: Encryption | None) -> S3ObjectStore:
         """The store of that client, for objects that are encrypted as given."""
