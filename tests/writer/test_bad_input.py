@@ -144,6 +144,16 @@ def test_an_odd_value_is_refused_before_anything(call: Callable[..., Any]) -> No
             refusal(tried, **{**given, name: odd})
 
 
+@pytest.mark.parametrize("call", [one for one in CALLS if one is not spark.read])
+def test_a_switch_is_on_by_true_alone(call: Callable[..., Any]) -> None:
+    """A setting's text is true, ``"false"`` too: a dry run that succeeds would write nothing."""
+    switches = {"dry_run", "leave_removed", "check_partitions", "check_names", "check_schema"}
+    for name in switches & {*inspect.signature(call).parameters}:
+        for odd in ("false", "True", "", 0, 1, [True]):
+            error = refusal(call, *CALLS[call], **{name: odd})
+            assert error.message == f"{name}={odd!r}: give True or False. Nothing was written."
+
+
 def test_an_odd_value_of_a_job_or_its_settings_is_no_error_of_python(
     store: MemoryObjectStore,
 ) -> None:

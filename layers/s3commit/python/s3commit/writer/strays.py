@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, Final, TypeVar, cast
 
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.writer.options import nothing_written
+from s3commit.writer.options import bad, nothing_written
 
 # Keywords of pandas, pyarrow, polars, Spark and Delta Lake whose names are unlike ours.
 _MEANT: Final = {
@@ -31,7 +31,10 @@ _Call = TypeVar("_Call", bound=Callable[..., Any])
 
 
 def refusing_strays(call: _Call) -> _Call:
-    """Have a call raise `InvalidInputError` (``UNKNOWN_OPTION``) where Python's is `TypeError`."""
+    """Have a call raise `InvalidInputError` (``UNKNOWN_OPTION``) where Python's is `TypeError`.
+
+    And ``BAD_OPTION`` for a switch that is neither on nor off: the text ``"false"`` would be on.
+    """
     signature, name = inspect.signature(call), call.__name__
 
     @wraps(call)
@@ -44,6 +47,10 @@ def refusing_strays(call: _Call) -> _Call:
                 stray = next((one for one in named if one not in known), None)
                 why = _what_is_meant(name, stray, known) if stray else error
                 raise InvalidInputError(f"{name}: {why}", code="UNKNOWN_OPTION") from None
+            for one, value in named.items():
+                is_switch = isinstance(signature.parameters[one].default, bool)
+                if is_switch and not isinstance(value, bool | None):
+                    raise bad(one, value, "True or False")
         return call(*given, **named)
 
     return cast("_Call", checked)
