@@ -221,6 +221,8 @@ def test_i12_what_a_stranger_has_put_is_a_finding_and_hides_no_other(
     report = desk.report()
     found = {(one.what, one.key) for one in report.findings}
     assert found == {(FindingKind.UNREADABLE, key), (FindingKind.GONE, file_of(OTHER_JOB))}
+    (fix,) = (one.fix for one in report.findings if one.what is FindingKind.UNREADABLE)
+    assert ("with the right to read it" in fix) is isinstance(answer, AccessError)
     assert report.files == 1
 
 

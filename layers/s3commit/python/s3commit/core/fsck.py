@@ -25,7 +25,7 @@ from s3commit.core.formats.layout import (
 )
 from s3commit.core.jobs.past_commits import manifests_at, reaches_of, read_commits
 from s3commit.core.model.destination import Destination
-from s3commit.core.model.errors import NOT_READABLE, AccessError, InvalidInputError
+from s3commit.core.model.errors import NOT_READABLE, AccessError, InvalidInputError, S3CommitError
 from s3commit.core.model.outcome import Outcome
 from s3commit.core.ports.ledger import Ledger
 from s3commit.core.ports.objects import ListedObject, ObjectReader, listed_at
@@ -193,10 +193,8 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
         except NOT_READABLE as error:
             if error.code == "WRONG_JOB":
                 continue  # it came with a copy of another table
-            fix = f"restore a version of it that can be read ({error.message})"
-            report.findings.append(
-                Finding(FindingKind.UNREADABLE, directory.commits, directory.job_id, fix)
-            )
+            fix = "restore a version of it that can be read"
+            report.findings.append(_unreadable(directory.commits, directory.job_id, fix, error))
             continue
         report.jobs += 1
         report.files += len(there)
@@ -206,6 +204,12 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
     foreign = sorted(seen.data.keys() - named)
     report.foreign, report.examples = len(foreign), foreign[:EXAMPLES]
     return missing
+
+
+def _unreadable(key: str, job_id: str, fix: str, error: S3CommitError) -> Finding:
+    if isinstance(error, AccessError):
+        fix = f"look again with the right to read it, or else {fix}"
+    return Finding(FindingKind.UNREADABLE, key, job_id, f"{fix} ({error.message})")
 
 
 def _judge(
@@ -221,8 +225,7 @@ def _judge(
     try:
         facts = store.head(bucket, file.key)
     except NOT_READABLE as error:
-        fix = f"find out who wrote it ({error.message})"
-        return Finding(FindingKind.UNREADABLE, file.key, one.directory.job_id, fix)
+        return _unreadable(file.key, one.directory.job_id, "find out who wrote it", error)
     if facts is not None and facts.matches(file.length, file.etag):
         report.files += 1
         report.bytes += file.length
@@ -284,8 +287,8 @@ def _without_list(
     try:
         result = read_result(store, directory)
     except NOT_READABLE as error:
-        key, fix = directory.result, f"restore a version that can be read ({error.message})"
-        return Finding(FindingKind.UNREADABLE, key, directory.job_id, fix)
+        fix = "restore a version that can be read"
+        return _unreadable(directory.result, directory.job_id, fix, error)
     if result.outcome is not Outcome.COMMITTED:
         return None
     if listed_at(store, directory.bucket, directory.commits) is not None:
