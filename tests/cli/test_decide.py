@@ -9,7 +9,7 @@ import pytest
 from s3commit.core.documents.pendingset import PendingSet
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Scope
-from s3commit.core.model.errors import TransientError
+from s3commit.core.model.errors import AccessError, TransientError
 from s3commit.core.model.limits import TURN_DAYS
 from tests.cli.support import JOB, OTHER, TABLE, THIRD, Desk
 from tests.core.world import BUCKET, job_directory
@@ -121,6 +121,11 @@ def a_bad_document(desk: Desk, directory: JobDirectory) -> None:
     desk.world.store.put(BUCKET, directory.job, b"{")
 
 
+def no_right(desk: Desk, directory: JobDirectory) -> None:
+    is_it = lambda call: call.key == directory.job  # noqa: E731
+    desk.world.plan.fail("get", AccessError("403"), times=None, where=is_it)
+
+
 @pytest.mark.parametrize(
     ("happens", "told"),
     [
@@ -129,6 +134,7 @@ def a_bad_document(desk: Desk, directory: JobDirectory) -> None:
         (a_bad_manifest, "_tasks/9/_a9.pendingset cannot be read: "),
         (no_document, "_job.json was deleted or changed. A commit would end in an abort"),
         (a_bad_document, "_job.json cannot be read: "),
+        (no_right, "If the pipeline can't read it either, a commit would end in an abort"),
     ],
 )
 def test_i3_i7_what_could_not_be_committed_whole_is_not_requested(

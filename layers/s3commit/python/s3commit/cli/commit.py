@@ -200,8 +200,10 @@ def count_everything(session: Session, job: JobFacts) -> Counted:
     """
     kept = job.record.job_sha256 if job.record is not None else None
     if job.spec is None or kept not in {None, job.spec.sha256}:
-        why = job.problems.get(JOB_FILE, "_job.json was deleted or changed")
-        why = f"{why}. A commit would end in an abort: restore it as it was"
+        why = "_job.json was deleted or changed. A commit"
+        if unread := job.problems.get(JOB_FILE):
+            why = f"{unread}. If the pipeline can't read it either, a commit"
+        why = f"{why} would end in an abort: restore it as it was"
         raise refusal(job, why, JOB_CHANGED)
     manifests, _ = read_manifests(session, job)
     if not manifests:
