@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -109,6 +110,25 @@ def test_an_output_that_can_not_be_written_is_one_line(
     line = "the output could not be written (No space left on device); what was done stays done"
     assert done.stderr == f"Error: {line}\n"
     assert done.returncode == 1
+
+
+NUMBERS = [
+    (name, one.opts[0])
+    for name, verb in app.commands.items()
+    for one in verb.params
+    if isinstance(one.type, click.IntRange)
+]
+
+
+@pytest.mark.parametrize(("verb", "option"), NUMBERS)
+@pytest.mark.parametrize("number", [str(10**20), "-1", "0"])
+def test_no_number_is_too_large_for_words(desk: Desk, verb: str, option: str, number: str) -> None:
+    if (verb, number) == ("ui", "0"):
+        return  # it serves
+    desk.committed_job()
+    place = {"log": [SALES], "commit": [JOB, "--table", TABLE], "status": ["--table", TABLE]}
+    said = desk.run_any(verb, *place.get(verb, []), option, number)
+    assert (said.exit_code in {0, 2, 3}, "Traceback" in said.stderr) == (True, False)
 
 
 def test_without_click_it_says_what_to_install() -> None:

@@ -37,7 +37,7 @@ _BELOW = (
 
 @click.command()
 @click.argument("destination", type=DESTINATION)
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Jobs.")
+@click.option("--limit", type=click.IntRange(1, 10**6), default=20, show_default=True, help="Jobs.")
 @click.option("--key", metavar="KEY", help="Only jobs with this idempotency key.")
 @label_option("Only jobs with this label; may be repeated.")
 @click.option("--note", metavar="TEXT", help="Only jobs with it in a note or label.")
