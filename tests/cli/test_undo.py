@@ -49,6 +49,12 @@ def test_an_append_is_undone_and_its_key_free(desk: Desk) -> None:
     assert f"job {JOB} was undone by job {UNDO} [NOTHING_TO_UNDO]; nothing was changed" in again
 
 
+def test_no_label_is_lost_in_silence(desk: Desk) -> None:
+    desk.committed_job()
+    line = desk.fails("undo", JOB, "--destination", SALES, *("--label", "a=1") * 2, exit_code=2)
+    assert line == "Error: two labels have one name"
+
+
 def test_the_way_back_is_quoted_as_a_shell_takes_it(desk: Desk) -> None:
     directory = job_directory(JOB, "a+b c/")
     desk.world.open(directory)

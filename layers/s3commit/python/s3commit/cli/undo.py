@@ -77,6 +77,8 @@ def undo(
             code="NOT_COMMITTED",
         )
     named = dict(label.split("=", 1) for label in labels)
+    if len(named) < len(labels):
+        raise click.UsageError("two labels have one name")
     options = make_options(directory.destination.uri, check_names=False, note=note, labels=named)
     carry = partial(carry_out, session.s3, options=options, environment=session.environment)
     if back_to:
