@@ -161,7 +161,7 @@ def batch_writer(
 
     Args:
         path: the directory, ``s3://bucket/prefix/``.
-        query: a name that stays the same when the stream is restarted; by default the query's id,
+        query: one name for each checkpoint, the same at each restart; by default the query's id,
             which its checkpoint keeps. Spark Connect does not show it: there ``query`` is needed.
         mode: ``error`` refuses if files are there; ``append``; ``overwrite`` removes them once all
             new ones are visible.
