@@ -120,6 +120,24 @@ def test_rows_that_cannot_be_read_abort_the_job_in_one_line(lake: Lake) -> None:
     assert lake.visible() == lake.open_uploads() == []
 
 
+@pytest.mark.parametrize("columns", [(), "p"])
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize("in_struct", [True, False])
+def test_a_null_where_the_schema_permits_none_aborts_the_job_in_one_line(
+    lake: Lake, in_struct: bool, unit: Any, columns: Any
+) -> None:
+    values, field = pa.array([1000, None], pa.timestamp(unit)), pa.field("v", pa.timestamp(unit))
+    field = field.with_nullable(False)
+    if in_struct:  # which is itself null there
+        values = pa.StructArray.from_arrays([values], fields=[field], mask=values.is_null())
+        field = pa.field("s", values.type)
+    table = pa.table([values, ["x", "x"]], schema=pa.schema([field, ("p", pa.string())]))
+    with pytest.raises(InvalidInputError, match=r"null.* The job is aborted; none of") as caught:
+        s3commit.write_table(table, f"s3://{lake.bucket}/t/", partition_by=columns)
+    assert (caught.value.code, "\n" in caught.value.message) == ("BAD_SCHEMA", False)
+    assert lake.visible() == lake.open_uploads() == []
+
+
 @pytest.mark.parametrize("columns", [(), "hot"])
 def test_a_batch_without_rows_is_a_table_without_rows(lake: Lake, columns: Any) -> None:
     empty = pa.RecordBatchReader.from_batches(

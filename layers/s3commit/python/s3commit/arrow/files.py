@@ -18,6 +18,9 @@ from pyarrow import parquet
 
 from s3commit.arrow.checks import Footers
 from s3commit.arrow.parquet import CODECS, Sink, open_writer
+from s3commit.arrow.partitions import ABORTED
+from s3commit.core.formats.strict_json import one_line
+from s3commit.core.model.errors import InvalidInputError
 from s3commit.writer.options import Options
 from s3commit.writer.stream import PendingUpload
 from s3commit.writer.task import Task, options_of
@@ -68,11 +71,19 @@ class DataFile:
         return self._sink.output
 
     def flush(self) -> None:
-        """Encode all rows that wait, as one row group."""
+        """Encode all rows that wait, as one row group.
+
+        Raises `InvalidInputError` (``BAD_SCHEMA``), as for a null where the schema permits none.
+        """
         batches, self._batches, self.waiting = self._batches, [], 0
-        if batches:
+        if not batches:
+            return
+        try:
             rows = _as(self._layout.schema, pa.Table.from_batches(batches))
             self._open_writer(rows).write_table(rows, row_group_size=rows.num_rows)
+        except ValueError as error:
+            why = f"the rows do not fit their schema: {one_line(str(error))}. {ABORTED}."
+            raise InvalidInputError(why, code="BAD_SCHEMA") from error
 
     def close(self) -> parquet.FileMetaData:
         """Encode the rest, write the footer and seal the output; return what is in the footer."""

@@ -20,7 +20,7 @@ from s3commit.writer.place import NULL_PARTITION, escape
 _INDEX: Final = re.compile(r"__index_level_\d+__")
 _SPARKS_DIGITS: Final = 38  # of a decimal
 _CAST: Final = "cast it, a duration to a number, a time to text"
-_ABORTED: Final = "The job is aborted; none of its files becomes visible"
+ABORTED: Final = "The job is aborted; none of its files becomes visible"
 
 
 def directory(names: Sequence[str], texts: Sequence[str]) -> str:
@@ -108,9 +108,9 @@ def stream(table: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
             except StopIteration:
                 return
             except Exception as error:
-                raise _bad_schema(f"the rows cannot be read: {_line(error)}", _ABORTED) from error
+                raise _bad_schema(f"the rows cannot be read: {_line(error)}", ABORTED) from error
             columns = [
-                _stored(column, field, _ABORTED)
+                _stored(column, field, ABORTED)
                 for column, field in zip(batch.columns, schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
