@@ -138,6 +138,29 @@ def test_a_null_where_the_schema_permits_none_aborts_the_job_in_one_line(
     assert lake.visible() == lake.open_uploads() == []
 
 
+@pytest.mark.parametrize(
+    ("day", "name"),
+    [
+        (-(2**31), None),
+        (-719529, None),  # the last before the year 0
+        (-719528, "0000-01-01"),
+        (2932896, "9999-12-31"),
+        (2932897, None),
+        (2**31 - 1, None),  # has no text in Arrow
+    ],
+)
+def test_a_date_makes_sparks_name_or_is_refused(lake: Lake, day: int, name: str | None) -> None:
+    table = pa.table({"d": pa.array([None, day], pa.date32()), "n": [0, 1]})
+    if name is None:
+        with pytest.raises(InvalidInputError, match="outside of the years 0 to 9999") as caught:
+            s3commit.write_table(table, f"s3://{lake.bucket}/t/", partition_by="d")
+        assert caught.value.message.endswith("none of its files becomes visible.")
+        assert lake.visible() == lake.open_uploads() == []
+    else:
+        s3commit.write_table(table, f"s3://{lake.bucket}/t/", partition_by="d")
+        assert any(key.startswith(f"t/d={name}/part-") for key in lake.visible())
+
+
 @pytest.mark.parametrize("columns", [(), "hot"])
 def test_a_batch_without_rows_is_a_table_without_rows(lake: Lake, columns: Any) -> None:
     empty = pa.RecordBatchReader.from_batches(

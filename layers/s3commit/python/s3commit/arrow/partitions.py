@@ -19,6 +19,7 @@ from s3commit.writer.place import NULL_PARTITION, escape
 # The name that pandas gives an index without one that is not a plain count, as after a filter.
 _INDEX: Final = re.compile(r"__index_level_\d+__")
 _SPARKS_DIGITS: Final = 38  # of a decimal
+_DATE: Final = len("9999-12-31")
 _CAST: Final = "cast it, a duration to a number, a time to text"
 ABORTED: Final = "The job is aborted; none of its files becomes visible"
 
@@ -74,6 +75,11 @@ def by_directory(
             continue
         for name in names:
             text = batch[name].cast(pa.large_string())
+            is_date = types.is_date32(batch[name].type)
+            if is_date and pc.any(pc.greater(pc.binary_length(text), _DATE)).as_py():
+                # Where Arrow has a text at all, Spark's is another.
+                why = f"column {name!r} of partition_by has a date outside of the years 0 to 9999"
+                raise _bad_schema(why, ABORTED)
             batch = batch.set_column(batch.schema.get_field_index(name), name, text)  # noqa: PLW2901
         order = pc.sort_indices(batch, sort_keys=[(name, "ascending") for name in names])
         for where, rows in runs(batch.take(order), names):
