@@ -86,7 +86,7 @@ def test_what_was_replaced_comes_back_or_is_left(
     with monkeypatch.context() as patched:
         patched.setattr(files, "MAX_JOB_FILES", 1)
         line = desk.fails("undo", over.uri, exit_code=3)
-    assert "own files: --leave-removed" in line and "=True" not in line
+    assert "own files: `s3commit undo JOB --leave-removed`, or leave_removed=True" in line
     done = desk.run("undo", over.uri)
     assert "restored: 2 files, 8 B, 8 rows\n" in done.stdout
     assert sorted(desk.world.visible().values()) == [b"0 a0", b"1 a0"]

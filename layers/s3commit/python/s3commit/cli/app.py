@@ -101,9 +101,8 @@ def _is_of_output(error: Exception) -> bool:
 
 
 def _line(error: S3CommitError, *, changes: bool, begun: str) -> str:
-    message = error.message.replace("leave_removed=True", "--leave-removed")
-    bare = error.code == S3CommitError.code or error.code in message
-    said = [message if bare else f"{message} [{error.code}]"]
+    bare = error.code == S3CommitError.code or error.code in error.message
+    said = [error.message if bare else f"{error.message} [{error.code}]"]
     if isinstance(error, TransientError):
         doubt = "the change may have been made; it is safe to run the command again"
         said.append(doubt if changes else "try again")

@@ -172,7 +172,8 @@ def _fewest(directories: set[str]) -> list[str]:
 def instead(removes: Collection[ListedObject]) -> str:
     """The advice where nothing can come back."""
     if removes:
-        return "To remove only the job's own files: leave_removed=True"
+        how = "`s3commit undo JOB --leave-removed`, or leave_removed=True"
+        return f"To remove only the job's own files: {how}"
     return "To have the data back anyway, write it again"
 
 
