@@ -212,6 +212,7 @@ NO_CREDENTIALS = AccessError("there are none", code="NO_CREDENTIALS")
     [
         ("list_uploads", REFUSED, "needs the right s3:ListBucketMultipartUploads [ACCESS_DENIED]"),
         ("upload_bytes", REFUSED, "needs the right s3:ListMultipartUploadParts [ACCESS_DENIED]"),
+        ("upload_bytes", InvalidInputError("a 501"), "Error: a 501 [INVALID_INPUT]"),
         ("list_uploads", NO_CREDENTIALS, "Error: there are none [NO_CREDENTIALS]"),
     ],
 )

@@ -20,7 +20,12 @@ from s3commit.core.formats import layout
 from s3commit.core.jobs.listings import PAGE
 from s3commit.core.model.amounts import many, size
 from s3commit.core.model.destination import Destination
-from s3commit.core.model.errors import AccessError, InvalidInputError, UploadGoneError
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    S3CommitError,
+    UploadGoneError,
+)
 from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.objects import OpenUpload
 from s3commit.core.ports.parallel import in_order
@@ -114,9 +119,9 @@ def _open_uploads(session: Session, place: Destination) -> Iterator[OpenUpload]:
         raise _lacking(error, "s3:ListBucketMultipartUploads") from error
 
 
-def _lacking(error: AccessError, right: str) -> AccessError:
+def _lacking(error: S3CommitError, right: str) -> S3CommitError:
     line = f"{error.message}; this needs the right {right}"
-    return AccessError(line) if error.code == AccessError.code else error  # no credentials
+    return AccessError(line) if error.code == AccessError.code else error  # as of no credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,7 @@ class _Look:
 
     def __init__(self, session: Session, bucket: str) -> None:
         self.store, self.bucket, self.now = session.store, bucket, session.epoch()
-        self.refused: AccessError | None = None  # the first one without a size
+        self.refused: S3CommitError | None = None  # the first one without a size
         self.unread = False  # a directory, which may have jobs
         self._job = lru_cache(_KEPT)(self._read_job)
         self._s3a = lru_cache(_KEPT)(self._read_s3a)
@@ -149,7 +154,7 @@ class _Look:
         except UploadGoneError:
             return None
         except (AccessError, InvalidInputError) as error:  # perhaps of this upload's KMS key alone
-            self.refused = self.refused or AccessError(error.message)
+            self.refused = self.refused or error
         price = PRICES.get(upload.storage_class)
         return {
             "kind": "upload",
