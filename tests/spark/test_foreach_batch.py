@@ -5,13 +5,14 @@ tests/spark/test_write.py has drivers that are killed.
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from s3commit.core.model.errors import InvalidInputError
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError
 from s3commit.core.model.states import JobState
 from s3commit.spark import batch_writer
 from s3commit.writer.requests import wait_for_result
@@ -31,6 +32,7 @@ class Work:
 
     def __init__(self, root: Path) -> None:
         self.source, self.checkpoint = root / "in", root / "checkpoint"
+        self.copies: list[Path] = []
         self.fault = ""
         self.source.mkdir()
         self.rows = 0
@@ -51,6 +53,11 @@ class Work:
         last = max((path.name for path in commits.glob("[0-9]*")), key=int)
         (commits / last).unlink()
         (commits / f".{last}.crc").unlink()
+
+    def keep_copy(self) -> None:
+        """As an operator does, or a snapshot of a volume."""
+        name = f"{self.checkpoint.name}-{len(self.copies)}"
+        self.copies.append(shutil.copytree(self.checkpoint, self.checkpoint.with_name(name)))
 
     def at(self, point: str) -> None:
         """Raise if that is the point."""
@@ -142,6 +149,39 @@ def test_a_batch_without_rows_is_a_job_without_files(
     assert place.data == place.uploads == []
     assert place.tidy().state is JobState.COMMITTED
     assert place.committed() == []
+
+
+def test_i11_a_query_that_continues_from_an_older_copy_of_its_checkpoint_is_refused(
+    spark: SparkSession, place: Place, work: Work, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        work.add_file()
+        assert run(spark, work, place) is None
+        work.keep_copy()
+    work.checkpoint = work.copies[0]
+    work.forget_last_commit()  # it repeats the first batch, and would go on with new ones
+    error = run(spark, work, place)
+    assert "batches 0 and 1 of the query" in str(error) and "Nothing was added" in str(error)
+    assert ids(spark, place, tmp_path) == list(range(work.rows))
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_i11_a_new_checkpoint_with_a_used_name_loses_no_rows_in_silence(
+    connect: SparkSession, place: Place, mode: Any
+) -> None:
+    """Its batches have the numbers of the older one's; those of an overwrite have no files now."""
+    write = batch_writer(place.uri, query="numbers", mode=mode)
+    for number in range(3):
+        write(connect.range(number + 1), number)
+    write(connect.range(3), 2)  # as Spark repeats the last one
+    place.settle()
+    before = place.data
+    for number in (0, 1):
+        with pytest.raises(JobRefusedError, match=f"batches {number} and {number + 1} of") as error:
+            write(connect.range(10, 11 + number), number)  # as many rows, but new ones
+        assert error.value.code == "KEY_TAKEN"
+    place.settle()
+    assert place.data == before != []
 
 
 def test_i11_a_connect_batch_has_its_querys_name(connect: SparkSession, place: Place) -> None:

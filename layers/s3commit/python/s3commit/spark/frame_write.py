@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.aws.clients import Boto3Session, Encryption
 from s3commit.core.model.destination import Conflict, Destination
-from s3commit.core.model.errors import AccessError, InvalidInputError, S3CommitError
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    JobRefusedError,
+    S3CommitError,
+)
+from s3commit.core.model.locks import key_digest
 from s3commit.spark.progress import shown, tally_of
 from s3commit.writer.commit_result import CommitResult, check_versions
 from s3commit.writer.options import (
@@ -207,8 +213,8 @@ def batch_writer(
 
     def write_batch(df: DataFrame, number: int) -> None:
         with nothing_written():
-            key = f"{_query_id(df) if query is None else query}/{number}"
-            options = replace(parsed, idempotency_key=key)
+            name = _query_id(df) if query is None else query
+            options = replace(parsed, idempotency_key=f"{name}/{number}")
             if dry_run:
                 _look_only(df, options)
         if dry_run:
@@ -220,9 +226,29 @@ def batch_writer(
             )
         # A table needs no file for the schema of each append that has no rows.
         adds = options.conflict is Conflict.APPEND and not options.conditions
-        _write(df, options, keeps_schema=not adds)
+        if _write(df, options, keeps_schema=not adds).already_committed:
+            _refuse_older(options, name, number)
 
     return write_batch
+
+
+def _refuse_older(options: Options, query: str, number: int) -> None:
+    """Raise `JobRefusedError` (``KEY_TAKEN``) if a committed batch is not the query's last one.
+
+    Spark repeats no other, so its rows may be new: they come by a new checkpoint with the name of
+    an older one, or by an older copy.
+    """
+    from s3commit.core.jobs.idempotency import hinted_job  # noqa: PLC0415
+
+    store, following = options.access.store(None), key_digest(f"{query}/{number + 1}")
+    if hinted_job(store, options.destination, following, needs_files=False):
+        raise JobRefusedError(
+            f"batches {number} and {number + 1} of the query {query!r} are committed already, and"
+            " Spark repeats only the last one: this checkpoint is a new one, or an older copy, and"
+            " the rows of the batch may be others. Nothing was added; use the newest checkpoint, or"
+            " a new one with a name of its own, batch_writer(path, query='...')",
+            code="KEY_TAKEN",
+        )
 
 
 def _query_id(df: DataFrame) -> str:
