@@ -84,6 +84,27 @@ def test_a_setting_of_s3a_with_which_a_job_would_fail(
     assert list(place.tiny.store.list_uploads(bucket, "")) == []
 
 
+# With these S3A's own readers refuse, or misread, what is in a bucket without versions.
+READERS = [
+    {"change.detection.source": "versionid", "change.detection.mode": "server"},
+    {"prefetch.enabled": "true"},
+]
+
+
+@pytest.mark.parametrize("values", READERS, ids=str)
+@pytest.mark.parametrize("name", ["fs.s3a.{}", "fs.s3a.bucket.{bucket}.{}"])
+def test_a_result_is_read_whatever_reader_the_session_has(
+    spark: SparkSession, place: Place, name: str, values: dict[str, str]
+) -> None:
+    """Else a write that is committed would wait until its time is up."""
+    bucket = "reader-" + place.destination.prefix.split("/")[0]
+    place.tiny.add_bucket(bucket)
+    given = {name.format(one, bucket=bucket): value for one, value in values.items()}
+    with settings(spark, **given):
+        spark.range(10).write.option("commitTimeout", "20s").parquet(f"s3a://{bucket}/table")
+    assert [one for one in place.tiny.store.list(bucket, "table/part-")]
+
+
 def test_a_bucket_without_a_pipeline_or_none_at_all(spark: SparkSession, place: Place) -> None:
     bucket = "unheard-" + place.destination.prefix.split("/")[0]
     place.tiny.add_bucket(bucket, notifies=False)

@@ -27,16 +27,19 @@ final class Store {
   private static final int MOST_OPEN = 32;
 
   // Of our own file system, whatever a program has set. It aborts no uploads; it never puts over an
-  // object that a put may not replace; and it reads what is small and may change, without a cache.
+  // object that a put may not replace; and it reads what is small and may change, without a cache and
+  // without versions.
   private static final Map<String, String> OWN =
       Map.of(
+          "change.detection.source", "etag",
           "committer.magic.enabled", "false",
           "create.performance", "false",
           "directory.marker.retention", "keep",
           "directory.operations.purge.uploads", "false",
           "input.stream.type", "classic",
           "multipart.purge", "false",
-          "performance.flags", "");
+          "performance.flags", "",
+          "prefetch.enabled", "false");
 
   /** Values of one of S3A's settings with which a job would fail, and what to do. */
   private record Refused(String name, String values, String why) {}
