@@ -165,6 +165,36 @@ def test_i11_a_query_that_continues_from_an_older_copy_of_its_checkpoint_is_refu
     assert ids(spark, place, tmp_path) == list(range(work.rows))
 
 
+@pytest.mark.parametrize("writers", [1, 2])
+def test_i11_a_second_frame_of_a_batch_is_refused_not_taken_for_a_repetition(
+    spark: SparkSession, place: Place, work: Work, tmp_path: Path, writers: int
+) -> None:
+    work.add_file()
+    both = [batch_writer(place.uri) for _ in range(writers)]
+    other = batch_writer(place.uri, query="odd")
+
+    def halves(frame: DataFrame, number: int) -> None:
+        both[0](frame.where("k = 0"), number)
+        both[-1](frame.where("k = 1"), number)
+
+    def named(frame: DataFrame, number: int) -> None:
+        both[0](frame.where("k = 0"), number)
+        other(frame.where("k = 1"), number)
+
+    def start(function: Any) -> None:
+        writer = work.frames(spark).writeStream.foreachBatch(function)
+        writer = writer.option("checkpointLocation", str(work.checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    with pytest.raises(Exception, match=r"other rows of one batch .*Nothing was written"):
+        start(halves)
+    place.settle()
+    assert ids(spark, place, tmp_path) == list(range(0, ROWS, 2))
+    start(named)  # the next run repeats the batch, as after a crash
+    place.settle()
+    assert ids(spark, place, tmp_path) == list(range(ROWS))
+
+
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_i11_a_new_checkpoint_with_a_used_name_loses_no_rows_in_silence(
     connect: SparkSession, place: Place, mode: Any

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.aws.clients import Boto3Session, Encryption
+from s3commit.core.formats.layout import JOB_ID
 from s3commit.core.model.destination import Conflict, Destination
 from s3commit.core.model.errors import (
     AccessError,
@@ -42,7 +43,11 @@ if TYPE_CHECKING:
     from s3commit.writer.table_write import CheckSchema
 
 _CLIENT: Final = "s3commit-spark"
-_QUERY_ID: Final = "sql.streaming.queryId"  # a local property that StreamExecution sets
+# Local properties that StreamExecution sets; the group's is the id of a start of the query.
+_QUERY_ID: Final = "sql.streaming.queryId"
+_RUN_ID: Final = "spark.jobGroup.id"
+# By place and query, the run and the number of the last batch that this process has written.
+_last_batches: Final = dict[tuple[str, str], tuple[str, int]]()
 
 
 @refusing_strays
@@ -215,6 +220,14 @@ def batch_writer(
         with nothing_written():
             name = _query_id(df) if query is None else query
             options = replace(parsed, idempotency_key=f"{name}/{number}")
+            place, batch = (options.destination.uri, name), (_local(df, _RUN_ID), number)
+            if JOB_ID.fullmatch(batch[0]) and _last_batches.get(place) == batch:
+                raise JobRefusedError(
+                    f"batch {number} of the query {name!r} was written to {path} before in this run"
+                    " of the query, and other rows of one batch are taken for its repetition: write"
+                    " a union, or give the second batch_writer another query='...'.",
+                    code="KEY_TAKEN",
+                )
             if dry_run:
                 _look_only(df, options)
         if dry_run:
@@ -228,6 +241,7 @@ def batch_writer(
         adds = options.conflict is Conflict.APPEND and not options.conditions
         if _write(df, options, keeps_schema=not adds).already_committed:
             _refuse_older(options, name, number)
+        _last_batches[place] = batch
 
     return write_batch
 
@@ -252,19 +266,24 @@ def _refuse_older(options: Options, query: str, number: int) -> None:
 
 
 def _query_id(df: DataFrame) -> str:
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    try:
-        found = df.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
-    except PySparkException:  # Spark Connect
-        found = None
+    found = _local(df, _QUERY_ID)
     if not found:
         raise InvalidInputError(
             "Spark does not report the query of this batch: name the query, with a name that"
             " stays the same when it is restarted, batch_writer(path, query='...').",
             code="NO_QUERY",
         )
-    return str(found)
+    return found
+
+
+def _local(df: DataFrame, name: str) -> str:
+    """The local property of Spark's, or an empty text, as on Spark Connect."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        return str(df.sparkSession.sparkContext.getLocalProperty(name) or "")
+    except PySparkException:
+        return ""
 
 
 def _parsed(path: str, keywords: Mapping[str, Any]) -> Options:
