@@ -186,7 +186,7 @@ def test_i11_a_second_frame_of_a_batch_is_refused_not_taken_for_a_repetition(
         writer = writer.option("checkpointLocation", str(work.checkpoint))
         writer.trigger(availableNow=True).start().awaitTermination()
 
-    with pytest.raises(Exception, match=r"other rows of one batch .*Nothing was written"):
+    with pytest.raises(Exception, match=r"other rows under its key .*Nothing was written"):
         start(halves)
     place.settle()
     assert ids(spark, place, tmp_path) == list(range(0, ROWS, 2))
