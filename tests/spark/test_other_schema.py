@@ -354,3 +354,15 @@ def test_write_refuses_another_type_by_default(session: SparkSession, place: Pla
         batch_writer(uri, query="q", partition_by="dt")(other, 0)
     assert caught.value.code == "OTHER_SCHEMA"
     assert write(other, uri, partition_by="dt", mode="append", check_schema=False).rows == 1
+
+
+def test_write_leaves_no_partition_of_another_type(session: SparkSession, place: Place) -> None:
+    """Known by the manifests of its tasks; tests/writer/test_write_table.py has more."""
+    frame = session.createDataFrame([(1, "a"), (2, "b")], "id bigint, dt string")
+    other = frame.selectExpr("CAST(id AS string) AS id", "dt")
+    how: Any = {"mode": "overwrite", "partition_overwrite_mode": "dynamic", "partition_by": "dt"}
+    write(frame, place.uri, partition_by="dt")
+    for name in ("a", "b"):
+        with pytest.raises(InvalidInputError, match="'id' has the type string here and int64 in"):
+            write(other.where(f"dt = '{name}'"), place.uri, **how)
+    assert write(other, place.uri, **how).replaced == 2

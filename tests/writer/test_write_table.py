@@ -278,6 +278,29 @@ def test_a_dry_run_writes_nothing_and_says_what_an_overwrite_would_remove(
     assert (served_lake.visible(), served_lake.open_uploads()) == (before, [])
 
 
+@pytest.mark.parametrize("name", ["a", "b"])  # the last partition has the newest file
+def test_an_overwrite_of_partitions_does_not_leave_files_of_another_type(
+    lake: Lake, name: str
+) -> None:
+    """It may replace the newest file, which is known once the tasks have ended."""
+    uri = f"s3://{lake.bucket}/t/"
+    how: Any = {"partition_by": "k", "mode": "overwrite", "partition_overwrite_mode": "dynamic"}
+    s3commit.write_table(pa.table({"n": [1, 2], "k": ["a", "b"]}), uri, partition_by="k")
+    before, other = lake.visible(), pa.table({"n": ["x"], "k": [name]})
+    with pytest.raises(InvalidInputError, match="'n' has the type string here and int64 in") as e:
+        s3commit.write_table(other, uri, **how)
+    assert e.value.code == "OTHER_SCHEMA"
+    assert e.value.message.endswith("The job is aborted; none of its files becomes visible.")
+    lake.run_pipeline()
+    assert (lake.visible(), lake.open_uploads()) == (before, [])
+    whole = pa.table({"n": ["x", "y"], "k": ["a", "b"]})
+    assert s3commit.write_table(whole, uri, **how).replaced == 2
+    more = pa.table({"n": [1], "k": ["c"]})
+    with pytest.raises(InvalidInputError, match="'n' has the type int64 here and string in"):
+        s3commit.write_table(more, uri, **how)
+    assert s3commit.write_table(more, uri, check_schema=False, **how).replaced == 0
+
+
 def test_another_type_is_refused_where_files_stay_and_nothing_is_written(lake: Lake) -> None:
     uri, other = f"s3://{lake.bucket}/t/", pa.table({"n": ["x"], "hot": [True]})
     appends: list[Any] = [{"mode": "append"}, {"mode": "append", "dry_run": True}]

@@ -18,10 +18,9 @@ from pyarrow import parquet
 
 from s3commit.arrow.checks import Footers
 from s3commit.arrow.parquet import CODECS, Sink, open_writer
-from s3commit.arrow.partitions import ABORTED
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import InvalidInputError
-from s3commit.writer.options import Options
+from s3commit.writer.options import ABORTED, Options
 from s3commit.writer.stream import PendingUpload
 from s3commit.writer.task import Task, options_of
 from s3commit.writer.transfer import MIB

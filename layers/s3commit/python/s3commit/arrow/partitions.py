@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyarrow import parquet, types
 
 from s3commit.core.model.errors import InvalidInputError
+from s3commit.writer.options import ABORTED
 from s3commit.writer.place import NULL_PARTITION, escape
 
 # The name that pandas gives an index without one that is not a plain count, as after a filter.
@@ -21,7 +22,6 @@ _INDEX: Final = re.compile(r"__index_level_\d+__")
 _SPARKS_DIGITS: Final = 38  # of a decimal
 _DATE: Final = len("9999-12-31")
 _CAST: Final = "cast it, a duration to a number, a time to text"
-ABORTED: Final = "The job is aborted; none of its files becomes visible"
 
 
 def directory(names: Sequence[str], texts: Sequence[str]) -> str:

@@ -47,6 +47,7 @@ COMPRESSIONS: Final[Mapping[str, str]] = {name: name for name in get_args(Compre
 NOT_EMPTY: Final = "DESTINATION_NOT_EMPTY"
 COUNTS: Final = ("min_rows", "max_rows", "min_files")
 WAY_OUT: Final = "give mode='append' to add files, or mode='overwrite' to replace those"
+ABORTED: Final = "The job is aborted; none of its files becomes visible"
 _T = TypeVar("_T")
 
 

@@ -7,22 +7,24 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.job_json import Who
+from s3commit.core.documents.pendingset import MAX_MANIFEST_BYTES, decode_pendingset
 from s3commit.core.documents.request_json import CountedAttempt
-from s3commit.core.formats.layout import JobDirectory, is_data
+from s3commit.core.formats.layout import JobDirectory, is_data, partition_of
 from s3commit.core.jobs.idempotency import hinted_job
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.destination import Conflict, Destination
-from s3commit.core.model.errors import AccessError, JobFailedError
+from s3commit.core.model.errors import AccessError, InvalidInputError, JobFailedError
 from s3commit.core.model.locks import key_digest
 from s3commit.core.ports.objects import ListedObject
 from s3commit.writer.commit_result import CommitResult, result_at
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job
-from s3commit.writer.options import NOT_EMPTY, WAY_OUT, Options
-from s3commit.writer.place import check_place, refuse_files, side_by_side
+from s3commit.writer.options import ABORTED, NOT_EMPTY, WAY_OUT, Options
+from s3commit.writer.place import LOOKED_AT, check_place, refuse_files, side_by_side
 from s3commit.writer.start import start_job
 from s3commit.writer.system import say
 from s3commit.writer.target import DEFAULT_CONTENT_TYPE
@@ -47,26 +49,36 @@ def earlier_result(options: Options) -> CommitResult | None:
 CheckSchema = Callable[[S3ObjectStore, Destination, ListedObject], None]
 
 
-def look(options: Options, check_schema: CheckSchema, *more: Callable[[], object]) -> None:
+# Compares them with the files that stay beside these tries of tasks; raises the same.
+CheckRest = Callable[[Sequence[CountedAttempt]], None]
+
+
+def look(options: Options, check_schema: CheckSchema, *more: Callable[[], object]) -> bool:
     """Refuse a bucket without a pipeline, a bad place, and files that the mode refuses.
 
-    ``options`` have the scope.
+    ``options`` have the scope. True if the newest file has other columns, which an overwrite of
+    partitions may be there to replace.
     """
     store, place = options.access.store(options.encryption), options.destination
 
-    def look_at_place() -> None:
+    def look_at_place() -> bool:
         newest = check_place(store, options)
-        # An overwrite may be there to replace that very file.
-        appends = options.conflict is not Conflict.REPLACE
-        if newest is not None and options.check_schema and appends:
-            check_schema(store, place, newest)
+        if newest is not None and options.check_schema:
+            try:
+                check_schema(store, place, newest)
+            except InvalidInputError:
+                if options.conflict is not Conflict.REPLACE:
+                    raise
+                return True
+        return False
 
-    side_by_side(
+    _, is_unlike, *_ = side_by_side(
         partial(check_pipeline, options.access.client(), place),
         look_at_place,
         partial(refuse_files, store, options),
         *more,
     )
+    return bool(is_unlike)
 
 
 def look_only(options: Options, check_schema: CheckSchema) -> CommitResult:
@@ -88,18 +100,54 @@ def look_only(options: Options, check_schema: CheckSchema) -> CommitResult:
     return CommitResult(place.uri, replaced=removed, dry_run=True)
 
 
-def begin(options: Options, check_schema: CheckSchema, client: str, who: Who | None = None) -> Job:
-    """`look`, and start the job."""
-    look(options, check_schema)
+def begin(
+    options: Options, check_schema: CheckSchema, client: str, who: Who | None = None
+) -> tuple[Job, CheckRest | None]:
+    """`look`, and start the job; `commit` takes both that it returns."""
+    is_unlike = look(options, check_schema)
     store = options.access.store(options.encryption)
     job = start_job(options, client=client, who=who, store=store)
     say(f"job {job.job_id} begins; see: s3commit show --follow {job.directory.typed}")
-    return job
+    return job, partial(_check_rest, store, job.directory, check_schema) if is_unlike else None
 
 
-def commit(job: Job, attempts: Sequence[CountedAttempt | None], rows: int) -> CommitResult:
-    """Request the commit, wait for the outcome, and print both; raises as `Job.commit`."""
+def _check_rest(
+    store: S3ObjectStore,
+    directory: JobDirectory,
+    check_schema: CheckSchema,
+    attempts: Sequence[CountedAttempt],
+) -> None:
+    """See `CheckRest`. Requests: a GET of each manifest, a listing, and those of the check."""
+    place, replaced = directory.destination, set[str]()
+    for one in attempts:
+        key = directory.prefix + one.manifest
+        stored = store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
+        pending = decode_pendingset(stored.body, directory, one.manifest)
+        replaced.update(partition_of(file.key) for file in pending.files)
+    listed = islice(store.list(place.bucket, place.prefix), LOOKED_AT)
+    data = (one for one in listed if is_data(one.key[len(place.prefix) :]))
+    stay = [one for one in data if partition_of(one.key) not in replaced]
+    if stay:
+        check_schema(store, place, max(stay, key=lambda one: one.modified))
+
+
+def commit(
+    job: Job,
+    attempts: Sequence[CountedAttempt | None],
+    rows: int,
+    check_rest: CheckRest | None = None,
+) -> CommitResult:
+    """Request the commit, wait for the outcome, and print both.
+
+    Raises as `Job.commit`, and as ``check_rest``.
+    """
     counted = [one for one in attempts if one]
+    if check_rest is not None:
+        try:
+            check_rest(counted)
+        except InvalidInputError as error:
+            error.guarantee(f"{ABORTED}.")
+            raise
     ended = amount(sum(one.files for one in counted), sum(one.bytes for one in counted), rows)
     say(f"the tasks have ended with {ended}; requesting the commit of job {job.job_id}")
     try:
