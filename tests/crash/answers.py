@@ -60,7 +60,7 @@ _CONDITIONS = frozenset({("412", "result"), ("412", "marker"), ("404", "marker")
 # Verbs of which no answer that stays is of anybody's making but an operator's.
 RIGHTS = frozenset({"list", "list_uploads", "abort_upload", "create_upload", "upload_part"})
 # What no step calls behind the decision.
-NEVER = frozenset({"first_bytes", "list_versions", "copy_part", "upload_bytes"})
+NEVER = frozenset({"below", "first_bytes", "list_versions", "copy_part", "upload_bytes"})
 
 
 @dataclass(frozen=True, order=True)

@@ -42,10 +42,10 @@ from s3commit.writer.table_write import begin, commit
 options = make_options({uri!r})
 schema = check_schema(StructType([StructField("id", LongType())]), ())
 like = partial(other_schema.check_schema, schema.of_files(None), ())
-job, check_rest = begin(options, like, "test")
+job, check_left = begin(options, like, "test")
 batches = iter([pa.record_batch({{"id": [1, 2, 3]}})])
 attempt, rows = SparkJob(job.task("0"), schema).write(batches, 0, 0)
-print(commit(job, [attempt], rows, check_rest).rows, "rows")
+print(commit(job, [attempt], rows, check_left).rows, "rows")
 """
 
 LOCAL = """

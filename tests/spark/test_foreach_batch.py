@@ -5,6 +5,7 @@ tests/spark/test_write.py has drivers that are killed.
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from s3commit.core.model.errors import InvalidInputError, JobRefusedError
+import s3commit
+from s3commit.core.model.errors import InvalidInputError, JobRefusedError, S3CommitError
 from s3commit.core.model.states import JobState
 from s3commit.spark import batch_writer
 from s3commit.writer.requests import wait_for_result
@@ -166,19 +168,17 @@ def test_i11_a_query_that_continues_from_an_older_copy_of_its_checkpoint_is_refu
 
 
 @pytest.mark.parametrize("writers", [1, 2])
-def test_i11_a_second_frame_of_a_batch_is_refused_not_taken_for_a_repetition(
-    spark: SparkSession, place: Place, work: Work, tmp_path: Path, writers: int
+@pytest.mark.parametrize("way_out", ["query", "union"])
+def test_i11_a_second_frame_of_a_batch_is_refused_not_skipped(
+    spark: SparkSession, place: Place, work: Work, tmp_path: Path, writers: int, way_out: str
 ) -> None:
     work.add_file()
     both = [batch_writer(place.uri) for _ in range(writers)]
-    other = batch_writer(place.uri, query="odd")
+    other = batch_writer(place.uri, query="odd") if way_out == "query" else both[-1]
 
     def halves(frame: DataFrame, number: int) -> None:
         both[0](frame.where("k = 0"), number)
-        both[-1](frame.where("k = 1"), number)
-
-    def named(frame: DataFrame, number: int) -> None:
-        both[0](frame.where("k = 0"), number)
+        both[0](frame.where("k = 0"), number)  # as a program does that tries again
         other(frame.where("k = 1"), number)
 
     def start(function: Any) -> None:
@@ -186,17 +186,38 @@ def test_i11_a_second_frame_of_a_batch_is_refused_not_taken_for_a_repetition(
         writer = writer.option("checkpointLocation", str(work.checkpoint))
         writer.trigger(availableNow=True).start().awaitTermination()
 
-    with pytest.raises(Exception, match=r"other rows under its key .*Nothing was written"):
+    if way_out == "union":
+        with pytest.raises(Exception, match=r"would be skipped: .*Nothing was written") as refused:
+            start(halves)
+        place.settle()
+        assert ids(spark, place, tmp_path) == list(range(0, ROWS, 2))
+        (job,) = set(re.findall(r"written by job (\S+),", str(refused.value)))
+        s3commit.undo(place.uri, job)
+        place.settle()
+        start(both[0])
+    else:
         start(halves)
-    place.settle()
-    assert ids(spark, place, tmp_path) == list(range(0, ROWS, 2))
-    start(named)  # the next run repeats the batch, as after a crash
+        start(halves)  # the next run has nothing to repeat
     place.settle()
     assert ids(spark, place, tmp_path) == list(range(ROWS))
 
 
+def test_a_batch_that_failed_may_be_written_with_other_rows(
+    connect: SparkSession, place: Place
+) -> None:
+    write = batch_writer(place.uri, query="numbers", min_rows=3)
+    with pytest.raises(S3CommitError):
+        write(connect.range(2), 0)
+    write(connect.range(3), 0)
+    with pytest.raises(JobRefusedError, match="would be skipped"):
+        write(connect.range(4), 0)
+    write(connect.range(3), 0)
+    place.settle()
+    assert len(place.data) > 0
+
+
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_i11_a_new_checkpoint_with_a_used_name_loses_no_rows_in_silence(
+def test_i11_a_batch_before_the_last_one_is_refused_under_a_used_name(
     connect: SparkSession, place: Place, mode: Any
 ) -> None:
     """Its batches have the numbers of the older one's; those of an overwrite have no files now."""

@@ -23,7 +23,7 @@ from urllib3.connectionpool import HTTPConnectionPool
 import s3commit
 from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.spark import batch_writer
-from s3commit.writer.access import OWN, Access, shared_client
+from s3commit.writer.access import MAX_CLIENTS, OWN, Access, shared_client
 from s3commit.writer.job import Job
 from s3commit.writer.system import Environment
 from tests.lake import Lake
@@ -160,6 +160,16 @@ def test_each_request_of_a_call_is_signed_by_the_variables_of_its_time(
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
         CALLS[call](f"s3://{lake.bucket}/{key}/", None)
         assert sent.keys() == {key}
+
+
+def test_a_driver_that_often_has_new_keys_keeps_few_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    for number in range(3 * MAX_CLIENTS):
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", f"KEY{number}")
+        OWN.client()
+    assert shared_client.cache_info().currsize == MAX_CLIENTS
 
 
 def test_threads_have_a_session_each(

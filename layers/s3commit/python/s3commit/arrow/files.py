@@ -22,6 +22,7 @@ from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.writer.options import ABORTED, Options
 from s3commit.writer.stream import PendingUpload
+from s3commit.writer.target import StreamClosedError
 from s3commit.writer.task import Task, options_of
 from s3commit.writer.transfer import MIB
 
@@ -80,6 +81,8 @@ class DataFile:
         try:
             rows = _as(self._layout.schema, pa.Table.from_batches(batches))
             self._open_writer(rows).write_table(rows, row_group_size=rows.num_rows)
+        except StreamClosedError:
+            raise
         except ValueError as error:
             why = f"the rows do not fit their schema: {one_line(str(error))}. {ABORTED}."
             raise InvalidInputError(why, code="BAD_SCHEMA") from error

@@ -135,12 +135,12 @@ def write_table(
         like = partial(check, schema, options.partition_by)
         if dry_run:
             return look_only(options, like)
-        begun, check_rest = begin(options, like, DEFAULT_CLIENT)
+        begun, check_left = begin(options, like, DEFAULT_CLIENT)
     with begun as job:
         with job.task("00000") as task:
             pairs = by_directory(batches, options.partition_by)
             rows = write_rows(task, 0, pairs, lambda _: schema)
-        return commit(job, [task.counted], rows, check_rest)
+        return commit(job, [task.counted], rows, check_left)
 
 
 def _refuse_other_kinds(table: Any) -> None:

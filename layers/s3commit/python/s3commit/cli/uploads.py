@@ -121,7 +121,7 @@ def _open_uploads(session: Session, place: Destination) -> Iterator[OpenUpload]:
 
 def _lacking(error: S3CommitError, right: str) -> S3CommitError:
     line = f"{error.message}; this needs the right {right}"
-    return AccessError(line) if error.code == AccessError.code else error  # as of no credentials
+    return AccessError(line) if error.code == AccessError.code else error  # such as NO_CREDENTIALS
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,8 +90,8 @@ def read(
         if where is not None and _NO_FILE in str(error):
             raise NotFoundError(
                 f"not all files of job {where.job_id} are at {destination.uri} any more: jobs have"
-                " replaced or undone them, or someone has deleted them; see: s3commit log"
-                f" {shlex.quote(destination.uri)}"
+                " replaced or undone them, or someone has deleted them, unless Spark's file system"
+                f" has another endpoint; see: s3commit log {shlex.quote(destination.uri)}"
             ) from None  # Spark names one of them
         if _NO_FILE_SYSTEM.search(str(error)):
             raise InvalidInputError(
@@ -139,6 +139,8 @@ def _files_of(directory: JobDirectory, access: Access) -> list[str]:
         _, files = stream_commit_manifest(access.store(None), directory)
         keys = [file.key for file in files]
     except NotFoundError as error:
+        if error.code != NotFoundError.code:
+            raise
         raise NotFoundError(not_committed(directory)) from error
     if not keys:
         raise NotFoundError(f"job {directory.job_id} has committed no file at {where}")

@@ -145,7 +145,7 @@ def write_frame(
         if result is None:
             options, schema, like, who = _prepared(df, options)
             tally = tally_of(df.sparkSession, wanted=progress)
-            begun, check_rest = begin(options, like, _CLIENT, who)
+            begun, check_left = begin(options, like, _CLIENT, who)
     if result is None:  # otherwise no task has to run
         with begun as job:  # aborts the job in an error
             with shown(tally):
@@ -156,7 +156,7 @@ def write_frame(
                         error.add_note("boto3_session is the driver's: a task has the executor's")
                     raise
             rows = sum(count for _, count in messages)
-            result = commit(job, [attempt for attempt, _ in messages], rows, check_rest)
+            result = commit(job, [attempt for attempt, _ in messages], rows, check_left)
     _refresh_cached(df, options.destination)
     return result
 

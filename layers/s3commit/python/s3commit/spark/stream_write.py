@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.aws.clients import Boto3Session, Encryption
-from s3commit.core.formats.layout import JOB_ID
 from s3commit.core.model.destination import Conflict
 from s3commit.core.model.errors import InvalidInputError, JobRefusedError, S3CommitError
 from s3commit.core.model.locks import key_digest
@@ -30,8 +33,23 @@ if TYPE_CHECKING:
 # Local properties that StreamExecution sets; the group's is the id of a start of the query.
 _QUERY_ID: Final = "sql.streaming.queryId"
 _RUN_ID: Final = "spark.jobGroup.id"
-# By place and query, the run and the number of the last batch that this process has written.
-_last_batches: Final = dict[tuple[str, str], tuple[str, int]]()
+_IS_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# By place and query.
+_last_batches: Final = dict[tuple[str, str], "_Batch"]()
+_batches_change: Final = threading.Lock()
+
+
+@dataclass(slots=True)
+class _Batch:
+    """A batch that this process writes, or the last one that it has written, by ``job_id``.
+
+    ``run`` is the id of the query's start; empty: not known.
+    """
+
+    run: str
+    number: int
+    frame: DataFrame
+    job_id: str = ""
 
 
 @refusing_strays
@@ -99,7 +117,8 @@ def batch_writer(
         The function. It raises as `write`, which ends the query; restarted, it repeats the batch.
 
     Raises:
-        InvalidInputError: an argument.
+        InvalidInputError: an argument. The function also `JobRefusedError` (``KEY_TAKEN``), for an
+            older batch that is committed, and for a second frame of one batch.
 
     Examples:
         >>> by_day = batch_writer("s3://lake/events/", partition_by="dt")
@@ -115,14 +134,6 @@ def batch_writer(
         with nothing_written():
             name = _query_id(df) if query is None else query
             options = replace(parsed, idempotency_key=f"{name}/{number}")
-            place, batch = (options.destination.uri, name), (_local(df, _RUN_ID), number)
-            if JOB_ID.fullmatch(batch[0]) and _last_batches.get(place) == batch:
-                raise JobRefusedError(
-                    f"batch {number} of the query {name!r} was written to {path} before in this run"
-                    " of the query, and other rows under its key would be skipped: write a union,"
-                    " or give the second batch_writer another query='...'.",
-                    code="KEY_TAKEN",
-                )
             if dry_run:
                 dry_run_of(df, options)
         if dry_run:
@@ -134,11 +145,43 @@ def batch_writer(
             )
         # A table needs no file for the schema of each append that has no rows.
         adds = options.conflict is Conflict.APPEND and not options.conditions
-        if write_frame(df, options, keeps_schema=not adds).already_committed:
+        with _only_frame(df, options, name, number) as batch:
+            result = write_frame(df, options, keeps_schema=not adds)
+            batch.job_id = result.job_id
+        if result.already_committed:
             _refuse_older(options, name, number)
-        _last_batches[place] = batch
 
     return write_batch
+
+
+@contextmanager
+def _only_frame(df: DataFrame, options: Options, query: str, number: int) -> Iterator[_Batch]:
+    """Refuse a second frame of a batch: under its key the rows would be skipped.
+
+    Within a run Spark repeats no batch; a program may, with the same frame, and it may write again
+    what has failed. Raises `JobRefusedError` (``KEY_TAKEN``).
+    """
+    place, run = (options.destination.uri, query), _run_id(df)
+    own = _Batch(run, number, df)
+    with _batches_change:
+        last = _last_batches.get(place)
+        is_same_batch = last is not None and run and (last.run, last.number) == (run, number)
+        if last and is_same_batch and not last.frame.sameSemantics(df):
+            raise JobRefusedError(
+                f"batch {number} of the query {query!r} has other rows at {place[0]}, written by"
+                f" job {last.job_id or 'that has not ended'}, and these would be skipped: write one"
+                " union, once that job is undone, or give the second batch_writer another"
+                " query='...'. Nothing was written.",
+                code="KEY_TAKEN",
+            )
+        _last_batches[place] = own
+    try:
+        yield own
+    except BaseException:
+        with _batches_change:
+            if _last_batches.get(place) is own:
+                del _last_batches[place]
+        raise
 
 
 def _refuse_older(options: Options, query: str, number: int) -> None:
@@ -153,29 +196,34 @@ def _refuse_older(options: Options, query: str, number: int) -> None:
     if hinted_job(store, options.destination, following, needs_files=False):
         raise JobRefusedError(
             f"batches {number} and {number + 1} of the query {query!r} are committed already, and"
-            " Spark repeats only the last one: this checkpoint is a new one, or an older copy, and"
-            " the rows of the batch may be others. Nothing was added; use the newest checkpoint, or"
-            " a new one with a name of its own, batch_writer(path, query='...')",
+            " Spark repeats only the last one: this checkpoint is a new one, or an older copy, so"
+            " the batch may have other rows. Nothing was added; use the newest checkpoint, or a new"
+            " one with a name of its own, batch_writer(path, query='...')",
             code="KEY_TAKEN",
         )
 
 
 def _query_id(df: DataFrame) -> str:
-    found = _local(df, _QUERY_ID)
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        found = df.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+    except PySparkException:  # Spark Connect
+        found = None
     if not found:
         raise InvalidInputError(
             "Spark does not report the query of this batch: name the query, with a name that"
             " stays the same when it is restarted, batch_writer(path, query='...').",
             code="NO_QUERY",
         )
-    return found
+    return str(found)
 
 
-def _local(df: DataFrame, name: str) -> str:
-    """The local property of Spark's, or an empty text, as on Spark Connect."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
-    try:
-        return str(df.sparkSession.sparkContext.getLocalProperty(name) or "")
-    except PySparkException:
-        return ""
+def _run_id(df: DataFrame) -> str:
+    """The id of this start of the query; empty where it is not known, as in a program's threads."""
+    if not hasattr(df, "_jdf"):
+        return f"process {os.getpid()}"  # Spark Connect has one for each start
+    found = ""
+    with suppress(Exception):  # some clusters permit few calls of the context
+        found = str(df.sparkSession.sparkContext.getLocalProperty(_RUN_ID) or "")
+    return found if _IS_UUID.fullmatch(found) else ""  # a program may set another group

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from s3commit.aws.clients import Boto3Session, Encryption, S3Client, is_aws, make_client
@@ -17,10 +17,11 @@ from s3commit.core.model.errors import InvalidInputError
 if TYPE_CHECKING:
     from s3commit.aws.s3 import S3ObjectStore
 
+MAX_CLIENTS: Final = 8  # of a process: places, and keys that have expired
 Where = tuple[str | None, str | None]  # region and endpoint; None is what the configuration says
 
 
-@cache
+@lru_cache(MAX_CLIENTS)
 def shared_client(where: Where = (None, None), _settings: int = 0) -> S3Client:
     """The process's client by the standard AWS configuration; to make one takes 0.25 s."""
     return make_client(region=where[0], endpoint=where[1])
@@ -28,7 +29,8 @@ def shared_client(where: Where = (None, None), _settings: int = 0) -> S3Client:
 
 def _variables() -> int:
     """A digest of AWS's variables: a notebook sets others when its keys have expired."""
-    return hash(frozenset(one for one in os.environ.items() if one[0].startswith("AWS_")))
+    names = [name for name in os.environ if name.startswith("AWS_")]
+    return hash(frozenset((name, os.environ.get(name)) for name in names))
 
 
 def _store(client: S3Client, encryption: Encryption | None) -> S3ObjectStore:
@@ -38,7 +40,7 @@ def _store(client: S3Client, encryption: Encryption | None) -> S3ObjectStore:
 
 
 # One for all tasks: it notes how requests are sent, and has connections.
-_shared_store: Final = cache(_store)
+_shared_store: Final = lru_cache(MAX_CLIENTS)(_store)
 # Threads that need a store at the same time shall make one client, and not one each.
 _connecting: Final = cache(threading.RLock)
 # A forked process must not share connections, nor wait for a thread that it does not have.

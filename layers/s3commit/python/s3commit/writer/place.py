@@ -5,7 +5,7 @@ the same (``Place.java``).
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -206,8 +206,24 @@ def _refuse_other_columns(
         )
 
 
+def newest_beside(
+    store: TailReader, destination: Destination, partitions: Collection[str]
+) -> ListedObject | None:
+    """As `check_place`, the newest data file seen outside of ``partitions``, whole prefixes.
+
+    As there, files outside of all partitions don't count.
+    """
+    those = tuple(partitions)
+    below = islice(store.below(destination.bucket, destination.prefix), LOOKED_AT)
+    left = [one for one in below if one.key.endswith("/") and not one.key.startswith(those)]
+    return max(_newest(store, destination, left, without=those), key=_age, default=None)
+
+
 def _newest(
-    store: TailReader, destination: Destination, below: Sequence[ListedObject]
+    store: TailReader,
+    destination: Destination,
+    below: Sequence[ListedObject],
+    without: tuple[str, ...] = (),
 ) -> Iterator[ListedObject]:
     """The newest data file on the first page of the last partition that has one.
 
@@ -217,7 +233,8 @@ def _newest(
 
     def newest(found: Iterable[ListedObject]) -> ListedObject | None:
         data = (one for one in found if is_data(one.key[start:]))
-        return max(data, key=_age, default=None)
+        left = (one for one in data if not one.key.startswith(without))
+        return max(left, key=_age, default=None)
 
     partitions: dict[str, list[str]] = {}
     for name in (one.key[start:] for one in below):

@@ -5,9 +5,9 @@ A table is rows with columns. For other files, open a job (`s3commit.writer.job`
 
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.core.documents.job_json import Who
@@ -24,10 +24,12 @@ from s3commit.writer.commit_result import CommitResult, result_at
 from s3commit.writer.connect import check_pipeline
 from s3commit.writer.job import Job
 from s3commit.writer.options import ABORTED, NOT_EMPTY, WAY_OUT, Options
-from s3commit.writer.place import LOOKED_AT, check_place, refuse_files, side_by_side
+from s3commit.writer.place import check_place, newest_beside, refuse_files, side_by_side
 from s3commit.writer.start import start_job
 from s3commit.writer.system import say
 from s3commit.writer.target import DEFAULT_CONTENT_TYPE
+
+MANIFESTS_AT_ONCE = 32
 
 
 def earlier_result(options: Options) -> CommitResult | None:
@@ -45,12 +47,10 @@ def earlier_result(options: Options) -> CommitResult | None:
     return result_at(earlier, already_committed=True)
 
 
-# Compares the table's rows with a file that stays; raises `InvalidInputError`.
+# Compares the table's columns with those of a file; raises `InvalidInputError`.
 CheckSchema = Callable[[S3ObjectStore, Destination, ListedObject], None]
-
-
-# Compares them with the files that stay beside these tries of tasks; raises the same.
-CheckRest = Callable[[Sequence[CountedAttempt]], None]
+# Compares them with the files that an overwrite of partitions leaves, by its tasks' manifests.
+CheckLeft = Callable[[Sequence[CountedAttempt]], None]
 
 
 def look(options: Options, check_schema: CheckSchema, *more: Callable[[], object]) -> bool:
@@ -72,19 +72,19 @@ def look(options: Options, check_schema: CheckSchema, *more: Callable[[], object
                 return True
         return False
 
-    _, is_unlike, *_ = side_by_side(
+    _, newest_differs, *_ = side_by_side(
         partial(check_pipeline, options.access.client(), place),
         look_at_place,
         partial(refuse_files, store, options),
         *more,
     )
-    return bool(is_unlike)
+    return bool(newest_differs)
 
 
 def look_only(options: Options, check_schema: CheckSchema) -> CommitResult:
     """A dry run: as `look`, and refuse who has no right to write. Writes nothing."""
     store, place = options.access.store(options.encryption), options.destination
-    look(options, check_schema, partial(_check_rights, store, place))
+    newest_differs = look(options, check_schema, partial(_check_rights, store, place))
     if (earlier := earlier_result(options)) is not None:
         return replace(earlier, dry_run=True)
     removed, what = 0, ""
@@ -96,55 +96,59 @@ def look_only(options: Options, check_schema: CheckSchema) -> CommitResult:
         except AccessError:
             what = "files that it cannot list"
         what = f"; the overwrite would remove {what}, at most"
+    if newest_differs:
+        what += ", and be refused if it leaves files of other types, such as the newest"
     say(f"dry run at {place.uri}: nothing was written, and no check refused the write{what}")
     return CommitResult(place.uri, replaced=removed, dry_run=True)
 
 
 def begin(
     options: Options, check_schema: CheckSchema, client: str, who: Who | None = None
-) -> tuple[Job, CheckRest | None]:
+) -> tuple[Job, CheckLeft | None]:
     """`look`, and start the job; `commit` takes both that it returns."""
-    is_unlike = look(options, check_schema)
+    newest_differs = look(options, check_schema)
     store = options.access.store(options.encryption)
     job = start_job(options, client=client, who=who, store=store)
     say(f"job {job.job_id} begins; see: s3commit show --follow {job.directory.typed}")
-    return job, partial(_check_rest, store, job.directory, check_schema) if is_unlike else None
+    return job, partial(_check_left, store, job.directory, check_schema) if newest_differs else None
 
 
-def _check_rest(
+def _check_left(
     store: S3ObjectStore,
     directory: JobDirectory,
     check_schema: CheckSchema,
     attempts: Sequence[CountedAttempt],
 ) -> None:
-    """See `CheckRest`. Requests: a GET of each manifest, a listing, and those of the check."""
-    place, replaced = directory.destination, set[str]()
-    for one in attempts:
+    """See `CheckLeft`. Requests: a GET of each manifest, and those of `newest_beside`."""
+    place = directory.destination
+
+    def partitions(one: CountedAttempt) -> set[str]:
         key = directory.prefix + one.manifest
         stored = store.get(directory.bucket, key, max_bytes=MAX_MANIFEST_BYTES)
-        pending = decode_pendingset(stored.body, directory, one.manifest)
-        replaced.update(partition_of(file.key) for file in pending.files)
-    listed = islice(store.list(place.bucket, place.prefix), LOOKED_AT)
-    data = (one for one in listed if is_data(one.key[len(place.prefix) :]))
-    stay = [one for one in data if partition_of(one.key) not in replaced]
-    if stay:
-        check_schema(store, place, max(stay, key=lambda one: one.modified))
+        files = decode_pendingset(stored.body, directory, one.manifest).files
+        return {partition_of(file.key) for file in files}
+
+    with ThreadPoolExecutor(MANIFESTS_AT_ONCE) as threads:
+        replaced = set[str]().union(*threads.map(partitions, attempts))
+    left = newest_beside(store, place, replaced) if replaced else None
+    if left is not None:
+        check_schema(store, place, left)
 
 
 def commit(
     job: Job,
     attempts: Sequence[CountedAttempt | None],
     rows: int,
-    check_rest: CheckRest | None = None,
+    check_left: CheckLeft | None = None,
 ) -> CommitResult:
     """Request the commit, wait for the outcome, and print both.
 
-    Raises as `Job.commit`, and as ``check_rest``.
+    Raises as `Job.commit`, and as ``check_left``.
     """
     counted = [one for one in attempts if one]
-    if check_rest is not None:
+    if check_left is not None:
         try:
-            check_rest(counted)
+            check_left(counted)
         except InvalidInputError as error:
             error.guarantee(f"{ABORTED}.")
             raise

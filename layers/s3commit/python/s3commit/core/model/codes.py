@@ -121,10 +121,10 @@ _ENDS: Final = {
         "Use a new id for each job, or none",
     ),
     "KEY_TAKEN": Advice(
-        "A job with the same idempotency key was committed with other data (counts, partitions,"
-        " an older batch), or some of its files were deleted. Nothing was added",
-        "Write again under another key, a stream from its newest checkpoint. If the other job is"
-        " not yours, find out who may read your keys",
+        "A job with the same idempotency key was committed. It had other data, or files of it were"
+        " deleted, or a stream wrote an older batch, or one batch twice",
+        "Use another key; restart a stream from its newest checkpoint. If the other job is not"
+        " yours, find out who may read your keys",
     ),
     "JOB_ENDED": Advice(
         "A job with the same id ended at this destination before",
