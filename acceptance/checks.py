@@ -235,7 +235,8 @@ def keys(run: Run, how: str) -> str:
     """Commit jobs below directories with such names."""
     for number, name in enumerate(NAMES):
         table = f"keys-{how}/{name}"
-        equal(run.commit(table, f"x={name}/part.txt").files, 1, f"files below {table}")
+        committed = run.commit(table, f"x={name}/part.txt", check_names=False)
+        equal(committed.files, 1, f"files below {table}")
         equal(len(run.data(table)), 1, f"visible files below {table} ({number})")
     return f"destinations and partitions named {', '.join(NAMES)}"
 

@@ -39,6 +39,7 @@ DAILY = {
     "a-killed-driver",
     "the-sweep-finds-a-job",
     "an-undo",
+    "keys-by-notifications",
     "rights-of-the-functions",
     "alarms-that-fire",
     "keys-by-eventbridge",
