@@ -134,7 +134,7 @@ def no_right(desk: Desk, directory: JobDirectory) -> None:
         (a_bad_manifest, "_tasks/9/_a9.pendingset cannot be read: "),
         (no_document, "_job.json was deleted or changed. A commit would end in an abort"),
         (a_bad_document, "_job.json cannot be read: "),
-        (no_right, ": run the command with the right to read it"),
+        (no_right, "as it was, or run the command with the right to read it"),
     ],
 )
 def test_i3_i7_what_could_not_be_committed_whole_is_not_requested(

@@ -61,6 +61,11 @@ class Work:
         name = f"{self.checkpoint.name}-{len(self.copies)}"
         self.copies.append(shutil.copytree(self.checkpoint, self.checkpoint.with_name(name)))
 
+    @staticmethod
+    def fail(*_: Any, **__: Any) -> None:
+        """Raise, whatever is requested."""
+        raise FaultError
+
     def at(self, point: str) -> None:
         """Raise if that is the point."""
         if self.fault == point:
@@ -209,6 +214,9 @@ def test_a_batch_that_failed_may_be_written_with_other_rows(
     with pytest.raises(S3CommitError):
         write(connect.range(2), 0)
     write(connect.range(3), 0)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(FaultError):
+        patch.setattr("s3commit.spark.stream_write.write_frame", Work.fail)
+        write(connect.range(3), 0)  # again, which does not undo the first
     with pytest.raises(JobRefusedError, match="would be skipped"):
         write(connect.range(4), 0)
     write(connect.range(3), 0)

@@ -357,7 +357,7 @@ def test_write_refuses_another_type_by_default(session: SparkSession, place: Pla
 
 
 def test_write_leaves_no_partition_of_another_type(session: SparkSession, place: Place) -> None:
-    """Known by the manifests of its tasks; tests/writer/test_write_table.py has more."""
+    """By its tasks' manifests; tests/writer/test_overwrite_of_partitions.py has more."""
     frame = session.createDataFrame([(1, "a"), (2, "b")], "id bigint, dt string")
     other = frame.selectExpr("CAST(id AS string) AS id", "dt")
     how: Any = {"mode": "overwrite", "partition_overwrite_mode": "dynamic", "partition_by": "dt"}

@@ -35,7 +35,7 @@ from s3commit.core.formats.layout import JOB_FILE, partition_of
 from s3commit.core.formats.strict_json import digest
 from s3commit.core.model.amounts import amount, many
 from s3commit.core.model.destination import Conflict
-from s3commit.core.model.errors import NOT_READABLE, AccessError, JobRefusedError, PreconditionError
+from s3commit.core.model.errors import NOT_READABLE, JobRefusedError, PreconditionError
 from s3commit.core.model.limits import TURN_DAYS
 from s3commit.core.model.moments import seconds
 from s3commit.core.model.states import JobState
@@ -200,10 +200,12 @@ def count_everything(session: Session, job: JobFacts) -> Counted:
     """
     kept = job.record.job_sha256 if job.record is not None else None
     if job.spec is None or kept not in {None, job.spec.sha256}:
-        unread = job.problems.get(JOB_FILE, "_job.json was deleted or changed")
-        why = f"{unread}. A commit would end in an abort: restore it as it was"
-        if unread.endswith(f"[{AccessError.code}]"):
-            why = f"{unread}: run the command with the right to read it"
+        why = "_job.json was deleted or changed. A commit would end in an abort"
+        cure = "restore it as it was"
+        if unread := job.problems.get(JOB_FILE):
+            why = f"{unread}. Unless the pipeline can read it, a commit would end in an abort"
+            cure += ", or run the command with the right to read it"
+        why = f"{why}: {cure}"
         raise refusal(job, why, JOB_CHANGED)
     manifests, _ = read_manifests(session, job)
     if not manifests:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _QUERY_ID: Final = "sql.streaming.queryId"
 _RUN_ID: Final = "spark.jobGroup.id"
 _IS_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# By place and query.
+# Those in work, and the last ones that were written, by place and query.
 _last_batches: Final = dict[tuple[str, str], "_Batch"]()
 _batches_change: Final = threading.Lock()
 
@@ -181,6 +181,8 @@ def _only_frame(df: DataFrame, options: Options, query: str, number: int) -> Ite
         with _batches_change:
             if _last_batches.get(place) is own:
                 del _last_batches[place]
+                if last and is_same_batch:  # of which this was a repetition
+                    _last_batches[place] = last
         raise
 
 
