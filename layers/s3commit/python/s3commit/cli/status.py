@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import click
@@ -24,7 +25,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import listed_at
-from s3commit.core.ports.parallel import in_order
+from s3commit.core.ports.parallel import in_order, together
 
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
 LOOKED_AT = 50
@@ -89,9 +90,13 @@ def status(
         # Of those under way the oldest are the ones in trouble.
         return jobs_at(jobs_in, state, now, destination, limit, latest_first=state in ENDED)
 
-    found = in_order(session.parallel, in_state, wanted)
+    seen, found = together(
+        session.parallel,
+        partial(watched, session, table),
+        partial(in_order, session.parallel, in_state, wanted),
+    )
     records = [record for of_state, _ in found for record in of_state]
-    document = jobs_document(session, table, records)
+    document = jobs_document(session, table, records, seen)
     document["complete"] = not any(stopped for _, stopped in found)
     session.out.table(document, "jobs", _COLUMNS)
     at = f" at {destination.uri}" if destination else ""
@@ -108,11 +113,16 @@ def status(
 
 
 def jobs_document(
-    session: Session, table: str, records: list[JobRecord], later: Iterable[JobRecord] = ()
+    session: Session,
+    table: str,
+    records: list[JobRecord],
+    seen: tuple[dict[str, Any], list[str]],
+    later: Iterable[JobRecord] = (),
 ) -> dict[str, Any]:
     """The rows of the jobs, those that need attention first, then the latest; and what fires.
 
-    Their undos are looked for among themselves, and among the ``later`` jobs.
+    ``seen`` is the answer of `watched`. Undos of the jobs are looked for among themselves, and
+    among the ``later`` jobs.
     """
     ledger, now = session.ledger(table), session.epoch()
     waits = dict(session.parallel(lambda record: (record.ref, blockers(ledger, record)), records))
@@ -130,7 +140,7 @@ def jobs_document(
         for one in records
     ]
     jobs.sort(key=lambda job: (job["attention"], job["updatedAt"]), reverse=True)
-    found, unwatched = watched(session, table)
+    found, unwatched = seen
     return {
         "table": table,
         "counts": Counter(job["state"] for job in jobs),

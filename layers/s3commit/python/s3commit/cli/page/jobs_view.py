@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from operator import itemgetter
 from typing import Any
 
+from s3commit.cli.alarms import watched
 from s3commit.cli.job_lists import LOOKED_AT, jobs_at, lister
 from s3commit.cli.log import by_of
 from s3commit.cli.page.table_view import place_in
@@ -19,7 +20,7 @@ from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
-from s3commit.core.ports.parallel import in_order
+from s3commit.core.ports.parallel import in_order, together
 
 FILTERS = ("table", "state", "who", "note", "key", "since", "before", "sort")
 # The columns by which the list can be sorted, and the members that they show.
@@ -95,7 +96,11 @@ class JobsView:
                 return known
             return jobs_at(jobs_in, state, now, place, OLDEST, latest_first=False, **only)[0]
 
-        listed = in_order(session.parallel, latest, states)
+        seen, listed = together(
+            session.parallel,
+            partial(watched, session, table),
+            partial(in_order, session.parallel, latest, states),
+        )
         whole: dict[JobState, tuple[list[JobRecord], str]]
         whole = dict(zip(states, listed, strict=True))
         found = [one for of_state, _ in listed for one in of_state]
@@ -123,7 +128,7 @@ class JobsView:
                 since=min(done),
             )
             later = [one for one in found if one.undoes]
-        document = jobs_document(session, table, [*records.values()], later)
+        document = jobs_document(session, table, [*records.values()], seen, later)
         known = {(one.job_id, one.destination.uri) for one in shown.values()}
         document["jobs"] = [
             job
