@@ -184,6 +184,36 @@ def test_the_longest_values_leave_headings_on_the_screen(shown: Shown, width: in
                 assert max(page.evaluate(tall)) <= TALLEST[width]
 
 
+BROKEN = """() => {
+  const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  const broken = [], range = document.createRange();
+  for (let text; (text = texts.nextNode());)
+    for (const word of text.data.matchAll(/[a-z]{2,18}/gi)) {
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      if (text.parentElement.checkVisibility() && !text.parentElement.closest(".short, svg, #documents"))
+        if (new Set([...range.getClientRects()].map((it) => it.top)).size > 1)
+          broken.push(word[0]);
+    }
+  return broken;
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_no_short_word_goes_over_two_lines(shown: Shown, width: int) -> None:
+    desk, place = shown.desk, job_directory(JOB)
+    said: Any = {"note": "backfill, ticket 7", "labels": ("dag=daily",)}
+    desk.committed_job(OTHER, idempotency_key=key_digest("today"), **said)
+    desk.committed_job(JOB, conflict=Conflict.REPLACE, who=Who("orders.py", "airflow", "worker-7"))
+    desk.requested_job(THIRD, conflict=Conflict.FAIL)
+    run_until(shown, THIRD, "TidyUp")
+    table, job = f"/table?table={place.destination.uri}", f"/job?job={place.uri}"
+    for path in ("/", table, job):
+        with shown.page(path, viewport={"width": width, "height": 844}) as page:
+            assert (path, page.evaluate(BROKEN)) == (path, [])
+            assert page.locator("main tr").count() > 2
+
+
 READ = """async ([to, how]) => {
   try { const answer = await fetch(to, how); return [answer.status, await answer.text()]; }
   catch { return [0]; }
