@@ -141,6 +141,20 @@ def test_without_click_it_says_what_to_install() -> None:
     )
 
 
+def test_each_verb_with_an_output_has_json_for_short(desk: Desk) -> None:
+    desk.committed_job()
+    with_output = {
+        name: {flag for one in verb.params for flag in one.opts} & {"--output", "--json"}
+        for name, verb in app.commands.items()
+    }
+    assert {name for name, flags in with_output.items() if len(flags) != 2} == {"local"}
+    asked = (["show", JOB, "--table", TABLE], ["status", "--all", "--table", TABLE])
+    for verb in (*asked, *([name, SALES] for name in ("log", "ls", "fsck", "uploads"))):
+        short, long = (desk.run_any(*verb, *how) for how in (["--json"], ["--output", "json"]))
+        assert (short.stdout, short.exit_code) == (long.stdout, 0)
+        assert verb[0] == "ls" or short.stdout[0] == "{"
+
+
 @pytest.mark.parametrize("no_color", ["", "1"])
 def test_no_color_turns_it_off(desk: Desk, monkeypatch: pytest.MonkeyPatch, no_color: str) -> None:
     desk.committed_job()

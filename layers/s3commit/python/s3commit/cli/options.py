@@ -149,10 +149,10 @@ def job_options(function: F) -> F:
 
 
 def with_session(function: Callable[..., None]) -> Callable[..., None]:
-    """Shared by all verbs: the `Session` as first argument, and ``--output``."""
+    """Shared by all verbs: the `Session` as first argument, ``--output`` and ``--json``."""
 
-    def choose(ctx: click.Context, _parameter: click.Parameter, chosen: str) -> None:
-        ctx.ensure_object(Session).out.json = chosen == "json"
+    def choose(ctx: click.Context, _parameter: click.Parameter, chosen: str | None) -> None:
+        ctx.ensure_object(Session).out.json |= chosen == "json"
 
     output = click.option(
         "--output",
@@ -163,4 +163,11 @@ def with_session(function: Callable[..., None]) -> Callable[..., None]:
         callback=choose,
         help="Text for people, or JSON for programs.",
     )
-    return output(click.make_pass_decorator(Session, ensure=True)(function))
+    short = click.option(
+        "--json",
+        flag_value="json",
+        expose_value=False,
+        callback=choose,
+        help="The same as --output json.",
+    )
+    return output(short(click.make_pass_decorator(Session, ensure=True)(function)))
