@@ -191,9 +191,10 @@ BROKEN = """() => {
     for (const word of text.data.matchAll(/[a-z]{2,18}/gi)) {
       range.setStart(text, word.index);
       range.setEnd(text, word.index + word[0].length);
-      if (text.parentElement.checkVisibility() && !text.parentElement.closest(".short, svg, #documents"))
-        if (new Set([...range.getClientRects()].map((it) => it.top)).size > 1)
-          broken.push(word[0]);
+      const it = text.parentElement;
+      const lines = new Set([...range.getClientRects()].map((box) => box.top));
+      if (lines.size > 1 && it.checkVisibility() && !it.closest(".short, svg, #documents"))
+        broken.push(word[0]);
     }
   return broken;
 }"""
