@@ -291,7 +291,7 @@ NO_DIRECTORIES = (ArrayType(INT), schema(("x", INT)), NullType(), DayTimeInterva
     [
         (schema(("id", INT), ("ID", INT)), (), "columns id and ID differ only in case"),
         (schema(("s", schema(("x", INT), ("X", INT)))), (), r"columns s\.x and s\.X differ"),
-        (schema(("id", INT), ("id", STRING)), (), "columns id and id differ"),
+        (schema(("id", INT), ("id", STRING)), (), "columns id and id have one name"),
         (schema(("a", INT), ("dt", STRING)), ("day",), r"'day' is not in the DataFrame \(a, dt\)"),
         (schema(("a", INT), ("dt", STRING)), ("dt", "DT"), "names a column twice: dt, DT"),
         (schema(("a", INT), ("dt", STRING)), ("dt", "a"), "all columns are partition columns"),

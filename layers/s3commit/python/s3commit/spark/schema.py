@@ -188,10 +188,11 @@ def _check_type(path: str, kind: DataType, nullable: bool) -> None:
 def _check_names(struct: StructType, prefix: str) -> None:
     seen = dict[str, str]()
     for name in struct.names:
-        if name.lower() in seen:
+        if (other := seen.get(name.lower())) is not None:
+            alike = "have one name" if other == name else "differ only in case"
             raise _refused(
-                f"columns {prefix}{seen[name.lower()]} and {prefix}{name} differ only in case, so"
-                " Spark cannot distinguish them when it reads; rename one"
+                f"columns {prefix}{other} and {prefix}{name} {alike}, so Spark cannot distinguish"
+                " them when it reads; rename one"
             )
         seen[name.lower()] = name
 
