@@ -8,6 +8,7 @@ import boto3
 import pytest
 from botocore import exceptions as botocore
 from botocore.parsers import ResponseParserError
+from botocore.retries.standard import ThrottledRetryableChecker, TransientRetryableChecker
 from botocore.stub import Stubber
 from pynamodb.exceptions import CancellationReason, VerboseClientError
 
@@ -20,6 +21,7 @@ from s3commit.core.model.errors import (
     NOT_READABLE,
     AccessError,
     InvalidInputError,
+    NeedsOperatorError,
     NotFoundError,
     PreconditionError,
     S3CommitError,
@@ -104,6 +106,32 @@ def test_an_answer_of_aws_is_one_of_our_errors(
     assert (type(error), error.code) == (expected, own_code)
     fix = ": create it, or correct the path" if own_code == "NO_BUCKET" else ""
     assert error.message == f"doing it: in words ({code}){fix}"
+
+
+# Those of botocore's own list, and S3's of a KMS key: many services answer them with a 400.
+PASSING = {
+    *ThrottledRetryableChecker._THROTTLED_ERROR_CODES,
+    *TransientRetryableChecker._TRANSIENT_ERROR_CODES,
+    *("KMS.ThrottlingException", "KmsThrottled"),
+}
+
+
+@pytest.mark.parametrize("code", sorted(PASSING))
+def test_i2_what_passes_by_itself_is_tried_again_whatever_its_status(code: str) -> None:
+    """A completion that is refused with any other 400 has its job rolled back."""
+    assert isinstance(translate(an_answer(code, 400), "completing"), TransientError)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("PermanentRedirect", 301), ("301", 301), ("Moved", 308)]
+)
+def test_a_bucket_elsewhere_is_not_tried_again(code: str, status: int) -> None:
+    """botocore has followed the redirect, where it says enough: no retry finds the bucket."""
+    error = translate(an_answer(code, status), "listing")
+    assert isinstance(error, NeedsOperatorError)
+    assert error.message == (
+        f"listing: in words ({code}): set AWS_REGION and the endpoint to those of the bucket"
+    )
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from s3commit.core.model.errors import (
     CONFLICT,
     AccessError,
     InvalidInputError,
+    NeedsOperatorError,
     NotFoundError,
     PreconditionError,
     S3CommitError,
@@ -38,6 +39,7 @@ from s3commit.core.model.errors import (
 
 NO_BUCKET = "NO_BUCKET"
 NO_TABLE = "NO_TABLE"
+OTHER_REGION = "OTHER_REGION"
 
 _Kind = tuple[type[S3CommitError], str | None]
 
@@ -58,15 +60,21 @@ _CODES: dict[str, _Kind] = {
     "OperationAborted": (TransientError, CONFLICT),
     "TransactionConflictException": (TransientError, CONFLICT),
     "TransactionInProgressException": (TransientError, CONFLICT),
-    # 400s that pass: the body came too slowly, or damaged; DynamoDB's throttling is a 400 as well
+    # 400s that pass: the body came too slowly, or damaged
     "RequestTimeout": _TRANSIENT,
     "BadDigest": _TRANSIENT,
     "IncompleteBody": _TRANSIENT,
-    "ThrottlingException": _TRANSIENT,
-    "Throttling": _TRANSIENT,
-    "RequestLimitExceeded": _TRANSIENT,
-    "ProvisionedThroughputExceededException": _TRANSIENT,
-    "LimitExceededException": _TRANSIENT,
+    # what botocore tries again, whatever the status (`botocore.retries.standard`); S3's of a key
+    **dict.fromkeys(
+        (
+            *("Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled"),
+            *("RequestThrottledException", "RequestLimitExceeded", "LimitExceededException"),
+            *("TooManyRequestsException", "BandwidthLimitExceeded", "EC2ThrottledException"),
+            *("ProvisionedThroughputExceededException", "PriorRequestNotComplete", "SlowDown"),
+            *("RequestTimeoutException", "KMS.ThrottlingException", "KmsThrottled"),
+        ),
+        _TRANSIENT,
+    ),
     # an event source mapping whose last change is under way:
     # https://docs.aws.amazon.com/lambda/latest/api/API_UpdateEventSourceMapping.html
     "ResourceInUseException": _TRANSIENT,
@@ -96,6 +104,8 @@ _CODES: dict[str, _Kind] = {
 
 # HEAD has no body: S3 says the status alone, and botocore makes it the code.
 _STATUSES: dict[int, _Kind] = {
+    301: (NeedsOperatorError, OTHER_REGION),  # botocore follows it, where it knows where to
+    308: (NeedsOperatorError, OTHER_REGION),
     401: _ACCESS,
     403: _ACCESS,
     404: (NotFoundError, None),
@@ -112,6 +122,11 @@ _UNHEARD = (ConnectionFailure, HTTPClientError, IncompleteReadError, ResponsePar
 
 # The beginning of a ValueError of botocore's that has no class of its own.
 _BAD_ENDPOINT = ("Invalid endpoint", "Invalid IPv6 URL")
+
+_FIXES: dict[str | None, str] = {
+    NO_BUCKET: ": create it, or correct the path",
+    OTHER_REGION: ": set AWS_REGION and the endpoint to those of the bucket",
+}
 
 # The effect of one item's condition on a transaction (CancellationReasons).
 _REASONS: dict[str, _Kind] = {
@@ -195,7 +210,7 @@ def _from_answer(error: ClientError, what: str) -> S3CommitError:
         kind = (InvalidInputError, None) if 400 <= status < 500 else _TRANSIENT
     made, own_code = kind
     said = "a page" if message.lstrip().startswith("<") else message  # as of a proxy
-    fix = ": create it, or correct the path" if own_code == NO_BUCKET else ""
+    fix = _FIXES.get(own_code, "")
     return made(f"{what}: {said or 'no message'} ({code or status}){fix}", code=own_code)
 
 
