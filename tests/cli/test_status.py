@@ -9,7 +9,15 @@ import pytest
 
 from s3commit.aws import env
 from s3commit.core.model.destination import Conflict
-from s3commit.core.model.errors import AccessError
+from s3commit.core.model.errors import (
+    AccessError,
+    InvalidInputError,
+    JobRefusedError,
+    NeedsOperatorError,
+    NotFoundError,
+    S3CommitError,
+    TransientError,
+)
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.sweep.sweep import DAY
@@ -270,10 +278,34 @@ def test_what_failed_is_said_and_is_the_exit_code(desk: Desk, executions: Memory
     desk.world.plan.fail("start", AccessError("may not start it"))
     result = desk.run("sweep", "--table", TABLE, exit_code=1)
     assert "Error: the sweep had 1 error: job" in result.stderr
-    assert "may not start it; run it again" in result.stderr
+    assert "may not start it [ACCESS_DENIED]; check your identity: aws sts" in result.stderr
     assert "nothing was changed" not in result.stderr  # the other job was aborted
     assert desk.world.store.head("lake", job_directory(OTHER).request) is not None
     assert executions.started == {}
+
+
+LASTS = [
+    (AccessError("no"), "no [ACCESS_DENIED]; check your identity: aws sts get-caller-identity"),
+    (NotFoundError("gone", code="NO_TABLE"), "[NO_TABLE]; check the table name"),
+    (NotFoundError("gone", code="NO_BUCKET"), "gone [NO_BUCKET]"),
+    (InvalidInputError("bad"), "bad [INVALID_INPUT]"),
+    (JobRefusedError("bad", code="BAD_JSON"), "bad [BAD_JSON]"),
+    (NeedsOperatorError("changed", code="PAGE_CHANGED"), "changed [PAGE_CHANGED]"),
+    (TransientError("slow"), "slow [TRANSIENT]; run it again"),
+]
+
+
+@pytest.mark.parametrize(("error", "says"), LASTS, ids=str)
+@pytest.mark.parametrize("verb", ["start", "list"])
+@pytest.mark.usefixtures("executions")
+def test_only_what_passes_is_to_be_run_again(
+    desk: Desk, verb: str, error: S3CommitError, says: str
+) -> None:
+    left_behind(desk)
+    desk.world.plan.fail(verb, error, times=None)
+    line = desk.run("sweep", "--table", TABLE, exit_code=1).stderr.splitlines()[-1]
+    assert says in line
+    assert ("again" in line) == isinstance(error, TransientError)
 
 
 def test_without_a_job_the_stack_has_to_be_named(desk: Desk, executions: MemoryExecutions) -> None:

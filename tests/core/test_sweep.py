@@ -116,7 +116,7 @@ def test_the_report_names_so_many_things_and_says_how_many_more() -> None:
     for number in range(MOST_NOTES + 7):
         report.note(f"job {number}")
     assert (len(report.notes), report.unsaid) == (MOST_NOTES, 7)
-    report.fail("job 99", "may not")
+    report.fail("job 99", AccessError("may not"))
     assert (report.unsaid, encode_report(report)["unsaid"]) == (7, 7)
     assert (report.notes[0], report.failures) == ("job 0", ["job 99: may not"])
 

@@ -9,12 +9,9 @@ from typing import Any
 
 import click
 
-from s3commit.aws import env
-from s3commit.aws.failures import NO_TABLE
-from s3commit.cli.render import CommandError
+from s3commit.cli.render import CommandError, coded, cures
 from s3commit.cli.session import CHANGES, Session
 from s3commit.core.model.errors import (
-    AccessError,
     JobFailedError,
     JobRefusedError,
     OutcomeUnknownError,
@@ -101,8 +98,7 @@ def _is_of_output(error: Exception) -> bool:
 
 
 def _line(error: S3CommitError, *, changes: bool, begun: str) -> str:
-    bare = error.code == S3CommitError.code or error.code in error.message
-    said = [error.message if bare else f"{error.message} [{error.code}]"]
+    said = [coded(error.message, error)]
     if isinstance(error, TransientError):
         doubt = "the change may have been made; it is safe to run the command again"
         said.append(doubt if changes else "try again")
@@ -110,11 +106,7 @@ def _line(error: S3CommitError, *, changes: bool, begun: str) -> str:
         said.append(begun)
     elif changes and isinstance(error, JobRefusedError | UnchangedError):
         said.append("nothing was changed")
-    if error.code == NO_TABLE:
-        said.append(f"check the table name (--table, {env.TABLE}) and the region")
-    elif isinstance(error, AccessError):
-        said.append("check your identity: aws sts get-caller-identity")
-    return "; ".join(said)
+    return "; ".join([*said, *cures(error)])
 
 
 @click.group(cls=App, commands=_Verbs(), context_settings={"help_option_names": ["-h", "--help"]})

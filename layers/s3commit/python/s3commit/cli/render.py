@@ -10,8 +10,11 @@ from typing import Any
 
 import click
 
+from s3commit.aws import env
+from s3commit.aws.failures import NO_TABLE
 from s3commit.core.formats.strict_json import member_name, printable
 from s3commit.core.model.amounts import size
+from s3commit.core.model.errors import AccessError, S3CommitError
 from s3commit.core.model.moments import read_moment, seconds
 
 KEY_DIGITS = 8  # of a digest, or an id, where it need not be typed
@@ -100,6 +103,19 @@ class CommandError(click.ClickException):
         super().__init__(printable(" ".join(line.split())))
         # click declares it for the class and reads it from the instance
         self.exit_code = exit_code  # type: ignore[misc]
+
+
+def coded(text: str, error: S3CommitError) -> str:
+    """The text of an error, with its code unless the text has it."""
+    bare = error.code == S3CommitError.code or error.code in text
+    return text if bare else f"{text} [{error.code}]"
+
+
+def cures(error: S3CommitError) -> list[str]:
+    """What to check after an error that does not pass by itself, where that is known."""
+    if error.code == NO_TABLE:
+        return [f"check the table name (--table, {env.TABLE}) and the region"]
+    return ["check your identity: aws sts get-caller-identity"] * isinstance(error, AccessError)
 
 
 def age(seconds: float) -> str:

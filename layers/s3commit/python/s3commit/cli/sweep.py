@@ -12,9 +12,10 @@ from s3commit.cli.options import (
     table_option,
     with_session,
 )
-from s3commit.cli.render import CommandError
+from s3commit.cli.render import CommandError, coded, cures
 from s3commit.cli.session import Session
 from s3commit.core.model.amounts import many
+from s3commit.core.model.errors import TransientError
 from s3commit.core.sweep.actions import encode_report
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
@@ -52,6 +53,8 @@ def sweep(session: Session, *, machine: str | None, dry_run: bool, **limits: int
     if dry_run:
         report.notes = [f"would be done: {note}" for note in report.notes]
     session.out.facts({"dryRun": dry_run, **encode_report(report)})
-    if report.failed:
-        line = f"the sweep had {many(report.failed, 'error')}: {report.failures[0]}; run it again"
-        raise CommandError(line, 1)
+    if report.first is not None:
+        line = f"the sweep had {many(report.failed, 'error')}: {report.failures[0]}"
+        passes = isinstance(report.first, TransientError)
+        helps = ["run it again"] if passes else cures(report.first)
+        raise CommandError("; ".join([coded(line, report.first), *helps]), 1)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.formats.strict_json import member_name, one_line
+from s3commit.core.model.errors import S3CommitError
 
 MOST_NOTES: Final = 50
 LINE: Final = 500  # characters
@@ -25,7 +26,7 @@ class SweepReport:
     are those for what ended jobs have left. ``aborted``: abort requests put. ``retired``: jobs
     whose documents were deleted, and ``objects`` are those. ``broken``: a question could not be
     asked at all. ``notes`` and ``failures`` are lines for people, 50 of each at most; ``unsaid``
-    counts those without room.
+    counts those without room. ``first`` is the first failure itself, which no document has.
     """
 
     looked: int = 0
@@ -39,6 +40,7 @@ class SweepReport:
     broken: bool = False
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    first: S3CommitError | None = field(default=None, repr=False)
 
     def add(self, done: SweepReport) -> None:
         """Count what was done for one job."""
@@ -49,10 +51,11 @@ class SweepReport:
         """Keep a line of what was done, if there is room."""
         self._keep(self.notes, text)
 
-    def fail(self, what: str, message: str) -> None:
+    def fail(self, what: str, error: S3CommitError) -> None:
         """Count a failure, and keep its line."""
         self.failed += 1
-        self._keep(self.failures, f"{what}: {message}")
+        self.first = self.first or error
+        self._keep(self.failures, f"{what}: {error.message}")
 
     def _keep(self, lines: list[str], text: str) -> None:
         lines.append(one_line(text, LINE))
@@ -62,7 +65,7 @@ class SweepReport:
 
 def encode_report(report: SweepReport) -> dict[str, Any]:
     """The report as JSON."""
-    return {member_name(one.name): getattr(report, one.name) for one in fields(report)}
+    return {member_name(one.name): getattr(report, one.name) for one in fields(report) if one.repr}
 
 
 @dataclass(frozen=True, slots=True)

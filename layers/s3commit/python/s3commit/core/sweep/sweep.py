@@ -130,7 +130,7 @@ def ask(sweep: Sweep, questions: Iterable[Question]) -> SweepReport:
                         report.note(action.line)
         except S3CommitError as error:  # the index can't be read: the next question may be able to
             report.broken = True
-            report.fail(question.__name__, error.message)
+            report.fail(question.__name__, error)
     return report
 
 
@@ -141,12 +141,12 @@ def _in_time(sweep: Sweep, items: Iterable[T], until: str) -> Iterator[T]:
         yield item
 
 
-def _answer(sweep: Sweep, visit: Visit) -> tuple[list[Action], list[tuple[str, str]]]:
+def _answer(sweep: Sweep, visit: Visit) -> tuple[list[Action], list[tuple[str, S3CommitError]]]:
     """Carry out what one visit finds: the actions done, or planned, and what failed, and why.
 
     If it fails, others still have their turn in this sweep.
     """
-    done, failures, actions = list[Action](), list[tuple[str, str]](), visit.find()
+    done, failures, actions = list[Action](), list[tuple[str, S3CommitError]](), visit.find()
     while True:
         try:
             action = next(actions, None)
@@ -157,4 +157,4 @@ def _answer(sweep: Sweep, visit: Visit) -> tuple[list[Action], list[tuple[str, s
         except (LostRaceError, PreconditionError):
             pass  # the client, an execution or another sweep was faster
         except S3CommitError as error:
-            failures.append((visit.what, error.message))
+            failures.append((visit.what, error))
