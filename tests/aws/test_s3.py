@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from collections.abc import Callable
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -14,6 +15,7 @@ from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
     JobRefusedError,
+    NeedsOperatorError,
     NotFoundError,
     PreconditionError,
     S3CommitError,
@@ -175,6 +177,46 @@ def test_keys_that_xml_can_not_carry_come_encoded(store: S3ObjectStore, answers:
     assert "encoding-type=url" in answers.requests[0].url
     assert "key-marker=a%01%20b%2B" in answers.requests[1].url
     assert "upload-id-marker=one" in answers.requests[1].url
+
+
+STORED = {"Key": "a", "ETag": "e", "Size": "1", "LastModified": "2026-11-21T22:00:00.000Z"}
+UPLOAD = {"Key": "a", "UploadId": "i", "Initiated": "2026-11-21T22:00:00.000Z"}
+LISTINGS: dict[str, tuple[str, dict[str, str], Callable[[S3ObjectStore], object]]] = {
+    "list": ("Contents", STORED, lambda store: list(store.list("lake", ""))),
+    "below": ("Contents", STORED, lambda store: list(store.below("lake", ""))),
+    "list_versions": (
+        "Version",
+        {name: STORED[name] for name in ("Key", "ETag", "Size")} | {"VersionId": "v"},
+        lambda store: list(store.list_versions("lake", "a")),
+    ),
+    "list_uploads": ("Upload", UPLOAD, lambda store: list(store.list_uploads("lake", ""))),
+    "upload_bytes": ("Part", {"Size": "1"}, lambda store: store.upload_bytes("lake", "a", "i")),
+}
+
+
+@pytest.mark.parametrize(
+    ("verb", "member"), [(verb, name) for verb, (_, known, _) in LISTINGS.items() for name in known]
+)
+def test_a_listing_that_leaves_something_out_is_one_line(
+    store: S3ObjectStore, answers: Answers, verb: str, member: str
+) -> None:
+    """As one of open uploads that does not say when each was begun: their job can't be known."""
+    element, known, call = LISTINGS[verb]
+    page = f"<Listing><{element}>{{}}</{element}></Listing>"
+    answers.add(
+        200, page.format("".join(f"<{name}>{text}</{name}>" for name, text in known.items()))
+    )
+    call(store)
+    bad = [None, "", "x"] if member in {"Size", "LastModified", "Initiated"} else [None]
+    for value in bad:
+        told = {**known, member: value}
+        said = [f"<{name}>{text}</{name}>" for name, text in told.items() if text is not None]
+        answers.add(200, page.format("".join(said)))
+        with pytest.raises(
+            NeedsOperatorError, match="the store's answer is not as AWS's"
+        ) as caught:
+            call(store)
+        assert caught.value.code == "LISTING"
 
 
 def test_the_times_of_a_listing_are_read_without_the_slow_reader_of_any_time(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from s3commit.aws.clients import Encryption, S3Client, make_client
 from s3commit.aws.failures import answered, translated
 from s3commit.aws.prepared import PreparedRequests
-from s3commit.aws.s3_requests import delete_together, fits_xml, open_uploads
+from s3commit.aws.s3_requests import delete_together, fits_xml, listed, open_uploads
 from s3commit.core.model.errors import (
     CONFLICT,
     InvalidInputError,
@@ -98,7 +98,7 @@ class S3ObjectStore:
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, PaginationConfig={"PageSize": self._page}, **start
         )
-        with translated(f"listing s3://{bucket}/{prefix}"):
+        with listed(f"listing s3://{bucket}/{prefix}"):
             for page in pages:
                 yield from map(_listed, page.get("Contents", ()))
 
@@ -106,7 +106,7 @@ class S3ObjectStore:
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=bucket, Prefix=prefix, Delimiter="/", PaginationConfig={"PageSize": self._page}
         )
-        with translated(f"listing s3://{bucket}/{prefix}"):
+        with listed(f"listing s3://{bucket}/{prefix}"):
             for page in pages:
                 found = [*map(_listed, page.get("Contents", ()))]
                 found += [
@@ -119,7 +119,7 @@ class S3ObjectStore:
         pages = self._client.get_paginator("list_object_versions").paginate(
             Bucket=bucket, Prefix=key
         )
-        with translated(f"listing the versions of s3://{bucket}/{key}"):
+        with listed(f"listing the versions of s3://{bucket}/{key}"):
             for page in pages:
                 for one in page.get("Versions", ()):
                     if one["Key"] != key:
@@ -141,7 +141,7 @@ class S3ObjectStore:
         pages = self._client.get_paginator("list_parts").paginate(
             Bucket=bucket, Key=key, UploadId=upload_id, PaginationConfig={"PageSize": self._page}
         )
-        with translated(f"listing the parts of an upload of s3://{bucket}/{key}"):
+        with listed(f"listing the parts of an upload of s3://{bucket}/{key}"):
             return sum(part["Size"] for page in pages for part in page.get("Parts", ()))
 
     def put(

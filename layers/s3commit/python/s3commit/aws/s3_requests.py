@@ -7,7 +7,7 @@ was seen, and the look whether a store keeps that promise.
 import re
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 from urllib.parse import unquote_plus
@@ -32,6 +32,24 @@ from s3commit.core.ports.objects import ListedObject, OpenUpload
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
+@contextmanager
+def listed(what: str) -> Iterator[None]:
+    """As `translated`, of a listing.
+
+    Raises `NeedsOperatorError` (``LISTING``) for one that is not as AWS's: another store may leave
+    out what it does not know, as when an upload was begun.
+    """
+    with translated(what):
+        try:
+            yield
+        except (KeyError, ValueError) as error:
+            raise NeedsOperatorError(
+                f"{what}: the store's answer is not as AWS's ({type(error).__name__}: {error}):"
+                " use another store",
+                code="LISTING",
+            ) from error
+
+
 def open_uploads(
     client: S3Client, bucket: str, prefix: str, *, after: str, page_size: int
 ) -> Iterator[OpenUpload]:
@@ -39,26 +57,26 @@ def open_uploads(
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html
 
-    Raises `NeedsOperatorError` (``LISTING``) where a store does not say how to list the rest, and
-    S3's errors as `s3commit.core.model.errors`.
+    Raises as `listed`, also where a store does not say how to list the rest, and S3's errors as
+    `s3commit.core.model.errors`.
     """
     # Not botocore's paginator: it does not decode keys here, and without EncodingType a key
     # that XML cannot carry breaks the listing.
     markers: dict[str, Any] = {"KeyMarker": after} if after else {}
     while True:
-        with translated(f"listing the uploads of s3://{bucket}/{prefix}"):
+        with listed(f"listing the uploads of s3://{bucket}/{prefix}"):
             page: Any = client.list_multipart_uploads(
                 Bucket=bucket, Prefix=prefix, MaxUploads=page_size, EncodingType="url", **markers
             )
-        decode = unquote_plus if page.get("EncodingType") == "url" else str
-        for found in page.get("Uploads", ()):
-            yield OpenUpload(
-                decode(found["Key"]),
-                found["UploadId"],
-                rfc3339(found["Initiated"]),
-                composite=found.get("ChecksumType") == "COMPOSITE",
-                storage_class=found.get("StorageClass") or "STANDARD",
-            )
+            decode = unquote_plus if page.get("EncodingType") == "url" else str
+            for found in page.get("Uploads", ()):
+                yield OpenUpload(
+                    decode(found["Key"]),
+                    found["UploadId"],
+                    rfc3339(found["Initiated"]),
+                    composite=found.get("ChecksumType") == "COMPOSITE",
+                    storage_class=found.get("StorageClass") or "STANDARD",
+                )
         if not page.get("IsTruncated"):
             return
         if "NextKeyMarker" not in page:  # SeaweedFS 4.48; the rest would be missed
