@@ -40,7 +40,9 @@ OF_A_PREFIX = 480  # and six times its own
 FOR_PREFIXES = 7_000
 
 _KEY = r"arn:aws[a-z\-]*:kms:[a-z0-9\-]+:\d{12}:key/[A-Za-z0-9\-]+"
-_BUCKET = r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]"
+# No alias, and no bucket of another kind: `s3commit.core.formats.layout`.
+_ALIAS = r"(?!.*(?:-s3alias|\.mrap|--(?:ol|op|x|xa|table)-s3)\Z)"
+_BUCKET = rf"{_ALIAS}[a-z0-9][a-z0-9.\-]{{1,61}}[a-z0-9]"
 
 
 class ConfigError(ValueError):
@@ -118,13 +120,13 @@ class DeployConfig:
     """One deployment; `docs/deploy.md` says what each parameter means."""
 
     name: str | None = _text(r"[a-z][a-z0-9\-]{0,19}", "1 to 20 lower-case letters, digits or '-'")
-    bucket_name: str | None = _text(_BUCKET, "a bucket's name")
-    import_bucket: str | None = _text(_BUCKET, "a bucket's name")
+    bucket_name: str | None = _text(_BUCKET, "a general purpose bucket's name")
+    import_bucket: str | None = _text(_BUCKET, "a general purpose bucket's name")
     events: str = _choice("notifications", "eventbridge")
     kms_key_arn: str | None = _text(_KEY, "a KMS key's ARN")
     encryption: str = _choice("bucket", "AES256", "aws:kms")
     job_key_arns: tuple[str, ...] = _listed(_KEY, "ARNs of KMS keys")
-    access_logs_bucket: str | None = _text(_BUCKET, "a bucket's name")
+    access_logs_bucket: str | None = _text(_BUCKET, "a general purpose bucket's name")
     versioned: bool = _choice(False, True)
     noncurrent_days: int = _number(30, 1, 3650)
     abort_incomplete_days: int = _number(7, 2, 365)

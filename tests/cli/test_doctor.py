@@ -5,6 +5,7 @@ import json
 import pytest
 
 from s3commit.cli.doctor import CHECKS, ON_BUCKET, ON_JOBS, ON_OBJECTS
+from s3commit.core.formats.layout import ALIAS_ENDS
 from tests.cli.account import Account
 from tests.cli.support import Desk, run
 from tests.conftest import REGION
@@ -84,6 +85,14 @@ def test_a_prefix_may_be_a_uri_of_the_data_bucket_alone(desk: Desk, deployed: Ac
     assert f"the data bucket, {deployed.name}: name" in desk.fails(
         "doctor", "--name", deployed.name, "--prefix", "s3://other/sales/", exit_code=2
     )
+
+
+@pytest.mark.parametrize(
+    "name", ["s3://lake", "Lake", "a b", "arn:aws:s3:::lake", *(f"lake{end}" for end in ALIAS_ENDS)]
+)
+def test_what_is_no_general_purpose_bucket_is_one_line(desk: Desk, name: str) -> None:
+    line = desk.fails("doctor", "--bucket", name, exit_code=2)
+    assert line.startswith("Error: --bucket: path 's3://")
 
 
 def test_an_endpoint_that_checks_no_rights_approves_none(deployed: Account) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from s3commit.aws.env import LEAST, STEPS, Shares, shares
+from s3commit.core.formats.layout import ALIAS_ENDS
 from s3commit.core.model.limits import FORGOTTEN_DAYS
 from stacks.config import LOG_PERIODS, ConfigError, DeployConfig, parameter_name
 from stacks.layers import ROOT
@@ -61,7 +62,7 @@ GOOD: dict[str, tuple[Any, Any]] = {
 BAD: dict[str, list[Any]] = {
     "name": ["", "Dev", "1st", "a" * 21, 3],
     "bucketName": ["x", "My-Lake", "a/b"],
-    "importBucket": ["s3://lake"],
+    "importBucket": ["s3://lake", *(f"lake{end}" for end in ALIAS_ENDS)],
     "events": ["sns", True],
     "kmsKeyArn": ["alias/mine", "arn:aws:kms:eu-central-1:111122223333:alias/mine"],
     "encryption": ["kms", ""],

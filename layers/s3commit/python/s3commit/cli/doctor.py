@@ -24,6 +24,7 @@ from s3commit.cli.session import Session
 from s3commit.core.formats.layout import MAGIC_PREFIX, parse_destination
 from s3commit.core.jobs.healing import doubt_about
 from s3commit.core.model.amounts import many
+from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -67,6 +68,8 @@ def doctor(session: Session, *, prefix: str, **options: Any) -> None:
     there are tried, by calls for an upload that does not exist. Exit code 1 if there is something
     to fix.
     """
+    if options["bucket"]:
+        _check("--bucket", f"s3://{options['bucket']}/x/")
     found = examine(_below(replace(session.deployment, **options), prefix), session)
     checks = [{"check": check, **finding._asdict()} for check, finding in found]
     wrong = [one["check"] for one in checks if one["verdict"] == "fix"]
@@ -77,14 +80,18 @@ def doctor(session: Session, *, prefix: str, **options: Any) -> None:
         raise CommandError(f"{count} of {len(checks)} failed: {', '.join(wrong)}", 1)
 
 
+def _check(option: str, uri: str) -> Destination:
+    try:
+        return parse_destination(uri)
+    except InvalidInputError as error:
+        raise click.UsageError(f"{option}: {error.message}") from error
+
+
 def _below(around: Deployment, prefix: str) -> Deployment:
     """The same for this prefix, also as a URI of the data bucket, which is its if none is known."""
     if "://" not in prefix:
         return replace(around, prefix=prefix)
-    try:
-        place = parse_destination(prefix)
-    except InvalidInputError as error:
-        raise click.UsageError(f"--prefix: {error.message}") from error
+    place = _check("--prefix", prefix)
     bucket = place.bucket
     with suppress(S3CommitError):
         bucket = around.data_bucket

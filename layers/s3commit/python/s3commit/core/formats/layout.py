@@ -67,8 +67,9 @@ _RESERVED = frozenset({COMMITS[:-1], SUCCESS, PIPELINE[:-1], _MAGIC})
 # Characters that S3's answers, which are XML 1.0, can't carry.
 UNSPEAKABLE = re.compile("[\\x00-\\x1f\\x7f\\ud800-\\udfff\\ufffe\\uffff]")
 # Names that end so are of access points and other kinds of buckets; events name the bucket itself:
-# https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
-ALIAS_ENDS = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
+# https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html; by the rules of
+# botocore for endpoints also those of Outposts, and of access points of directory buckets.
+ALIAS_ENDS = ("-s3alias", "--ol-s3", "--op-s3", ".mrap", "--x-s3", "--xa-s3", "--table-s3")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 _DIRECTORY = re.compile(rf"(?P<prefix>(?:.*/)?){MAGIC_PREFIX}(?P<job>{JOB_ID.pattern})/")
 

@@ -6,7 +6,7 @@ import java.util.List;
 final class Limits {
   /** Names of access points and of other kinds of buckets; the pipeline hears of a bucket's own. */
   static final List<String> ALIAS_ENDS =
-      List.of("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3");
+      List.of("-s3alias", "--ol-s3", "--op-s3", ".mrap", "--x-s3", "--xa-s3", "--table-s3");
 
   static final int MANIFEST_FILES = 20_000;
   static final int MANIFEST_BYTES = 32 << 20;

@@ -30,7 +30,8 @@ class JobDirectoryTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3"})
+  @ValueSource(
+      strings = {"-s3alias", "--ol-s3", "--op-s3", ".mrap", "--x-s3", "--xa-s3", "--table-s3"})
   void anAliasIsRefused(String end) {
     Path path = new Path("s3a", "lake" + end, "/sales");
     CommitException refused =
