@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,7 @@ from s3commit.spark import write
 
 ROOT = Path(__file__).parents[1]
 LOG = ROOT / ".s3commit" / "demo.log"
-DRIVER_SECONDS = 180
-RESULT_SECONDS = 60
+RESULT_SECONDS = 900  # also on a machine with much else to do
 KEEP = "--keep"
 
 
@@ -96,15 +95,12 @@ class Reader:
             if stopped:
                 return
 
-    def await_key(self, name: str, seconds: float) -> str:
-        """The key of the job's document of that name, as soon as it is there."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            for key in self.keys():
-                if key.endswith(f"/{name}"):
-                    return key
+    def await_key(self, name: str, is_over: Callable[[], object]) -> None:
+        """Return as soon as a job's document of that name is there, or end the demo."""
+        while not any(key.endswith(f"/{name}") for key in self.keys()):
+            if is_over():
+                raise SystemExit(f"there is no {name}; see {LOG}")
             time.sleep(0.02)
-        raise SystemExit(f"no {name} after {seconds:.0f} s")
 
 
 def committed_job(spark: SparkSession, bucket: str) -> None:
@@ -134,10 +130,11 @@ def killed_driver(bucket: str) -> None:
     command = [sys.executable, __file__, f"s3://{bucket}/orphaned/"]
     with reader.looking():
         driver = subprocess.Popen(command, start_new_session=True)
-        reader.await_key("_request.json", DRIVER_SECONDS)
+        reader.await_key("_request.json", driver.poll)
         os.killpg(driver.pid, signal.SIGKILL)
         say(f"   the driver is dead (exit {driver.wait()}): nobody waits for the job any more")
-        reader.await_key("_result.json", RESULT_SECONDS)
+        until = time.monotonic() + RESULT_SECONDS
+        reader.await_key("_result.json", lambda: time.monotonic() > until)
     files, uploads = reader.look()
     check(files > 0, f"the job is committed all the same: {files} files")
     check(uploads == 0, "no upload is open")
