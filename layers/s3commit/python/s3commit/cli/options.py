@@ -152,7 +152,8 @@ def with_session(function: Callable[..., None]) -> Callable[..., None]:
     """Shared by all verbs: the `Session` as first argument, ``--output`` and ``--json``."""
 
     def choose(ctx: click.Context, _parameter: click.Parameter, chosen: str | None) -> None:
-        ctx.ensure_object(Session).out.json |= chosen == "json"
+        if chosen:  # both options set one parameter, and each is asked
+            ctx.ensure_object(Session).out.json = chosen == "json"
 
     output = click.option(
         "--output",
@@ -165,6 +166,7 @@ def with_session(function: Callable[..., None]) -> Callable[..., None]:
     )
     short = click.option(
         "--json",
+        "output",
         flag_value="json",
         expose_value=False,
         callback=choose,
