@@ -110,8 +110,8 @@ def test_an_answer_of_aws_is_one_of_our_errors(
 
 # Those of botocore's own list, and S3's of a KMS key: many services answer them with a 400.
 PASSING = {
-    *ThrottledRetryableChecker._THROTTLED_ERROR_CODES,
-    *TransientRetryableChecker._TRANSIENT_ERROR_CODES,
+    *vars(ThrottledRetryableChecker)["_THROTTLED_ERROR_CODES"],
+    *vars(TransientRetryableChecker)["_TRANSIENT_ERROR_CODES"],
     *("KMS.ThrottlingException", "KmsThrottled"),
 }
 
