@@ -134,7 +134,7 @@ def _requests(ports: Ports, ended: int) -> int:
     report = run_sweep(
         Sweep(ports, MemoryExecutions(), Limits.of(env.SWEEP_LIMITS), now=in_three_days)
     )
-    assert (report.looked, report.failed) == (1, 0), report  # the destination
+    assert (report.visited, report.failed) == (1, 0), report  # the destination
     return len(made)
 
 

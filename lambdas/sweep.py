@@ -38,9 +38,9 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     document = encode_report(report)
     logger.info("swept", **document)
     count(env.JOBS_ABANDONED, report.aborted)
-    count(env.JOBS_RESUMED, report.started - report.tidying)
+    count(env.JOBS_RESUMED, report.started - report.tidied)
     count(env.SWEEP_FAILURES, report.failed)
-    if report.broken:
+    if report.incomplete:
         raise TransientError("the sweep could not read ledger or bucket; the log says why")
     if unread := ports.ledger.healing(bucket, now=ports.clock.now()).unread:
         raise NeedsOperatorError(

@@ -247,7 +247,7 @@ def test_a_dry_run_says_what_a_pass_then_does(desk: Desk, executions: MemoryExec
     before = desk.world.all_keys()
     facts = desk.text("sweep", "--table", TABLE, "--dry-run").splitlines()
     assert facts[0] == "dry run yes"
-    assert {"started 1", "aborted 1", "retired 0"} < set(facts)
+    assert {"started 1", "aborted 1", "expired 0"} < set(facts)
     assert facts[-2].startswith(
         f"notes would be done: job {JOB} at {SALES}: SEALED, silent for 48 hours"
     )
@@ -317,8 +317,8 @@ def test_without_a_job_the_stack_has_to_be_named(desk: Desk, executions: MemoryE
     named = ["--table", TABLE, "--state-machine", MACHINE]
     assert "no stack has the limits" in desk.fails("sweep", *named, exit_code=2)
     typed = ["--stuck-after=1h", "--abandoned-after=1d", "--retention=30d"]
-    assert desk.json("sweep", *named, *typed)["looked"] == 0
+    assert desk.json("sweep", *named, *typed)["visited"] == 0
     desk.stacks.deploy()
     for where in ([], ["--table", TABLE]):
-        assert desk.json("sweep", *where)["looked"] == 0
+        assert desk.json("sweep", *where)["visited"] == 0
     assert executions.started == {}

@@ -85,7 +85,7 @@ def test_i4_a_job_inside_comes_to_its_end_and_is_swept(place: str, end: str) -> 
     assert world.open_uploads() == []
     world.later(40 * DAY)
     report = world.sweep_and_settle()
-    assert (report.failed, report.retired) == (0, 1)
+    assert (report.failed, report.expired) == (0, 1)
     assert world.all_keys(directory.prefix) == []
 
 

@@ -92,7 +92,7 @@ def test_a_dry_run_lists_what_a_sweep_would_do_and_changes_nothing(world: Swept)
     done = world.sweep()
     said = [encode_report(one) | {"notes": sorted(one.notes)} for one in (told, done)]
     assert said[0] == said[1]
-    assert (done.started, done.aborted, done.retired, done.objects) == (3, 1, 1, 4)
+    assert (done.started, done.aborted, done.expired, done.documents_deleted) == (3, 1, 1, 4)
 
 
 def test_what_fails_is_counted_and_the_rest_is_done(world: Swept) -> None:
@@ -115,9 +115,9 @@ def test_the_report_names_so_many_things_and_says_how_many_more() -> None:
     report = SweepReport()
     for number in range(MOST_NOTES + 7):
         report.note(f"job {number}")
-    assert (len(report.notes), report.unsaid) == (MOST_NOTES, 7)
+    assert (len(report.notes), report.lines_left_out) == (MOST_NOTES, 7)
     report.fail("job 99", AccessError("may not"))
-    assert (report.unsaid, encode_report(report)["unsaid"]) == (7, 7)
+    assert (report.lines_left_out, encode_report(report)["linesLeftOut"]) == (7, 7)
     assert (report.notes[0], report.failures) == ("job 0", ["job 99: may not"])
 
 
@@ -220,8 +220,8 @@ def test_i12_what_a_sweep_asks_for_does_not_grow_with_jobs_that_have_ended_long_
 def test_i12_a_job_whose_documents_are_gone_is_never_looked_at_again(world: Swept) -> None:
     ended(world, job_directory())
     world.later(LIMITS.retention + HOUR)
-    assert world.sweep().retired == 1
+    assert world.sweep().expired == 1
     world.plan.forget_calls()
-    assert world.sweep().looked == 0
+    assert world.sweep().visited == 0
     assert set(world.plan.counts()) == {"jobs_in"}
     assert world.ledger.job(job_directory().ref) is not None

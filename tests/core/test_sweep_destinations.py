@@ -87,7 +87,7 @@ def test_i4_two_days_after_a_job_its_leftovers_are_the_lifecycle_rules(world: Sw
     world.later(3 * DAY)
     world.upload(job_directory(), f"zombie-{JOB}.parquet", b"1", task="t9", attempt="a0")
     world.later(HOUR)
-    assert world.sweep().looked == 0
+    assert world.sweep().visited == 0
 
 
 # A bounded look
@@ -112,9 +112,9 @@ def test_what_an_ended_job_has_left_goes_before_its_documents(world: Swept) -> N
     world.attempt(directory, "t9", "zombie")
     world.later(LIMITS.retention + HOUR)
     report = world.sweep_and_settle()
-    assert (report.started, report.retired) == (1, 0)
+    assert (report.started, report.expired) == (1, 0)
     assert world.open_uploads() == []
-    assert world.sweep().retired == 1
+    assert world.sweep().expired == 1
     assert world.all_keys(directory.prefix) == []
 
 

@@ -55,7 +55,7 @@ def test_a_sweep_reports_what_it_did_as_answer_log_and_metrics(
 ) -> None:
     assert sweep(abandonedHours=72)["aborted"] == 0
     report = sweep()
-    assert (report["aborted"], report["failed"], report["broken"]) == (1, 0, False)
+    assert (report["aborted"], report["failed"], report["incomplete"]) == (1, 0, False)
     said = [record for record in caplog.records if record.getMessage() == "swept"]
     assert [vars(one)["aborted"] for one in said] == [0, 1]
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -99,6 +99,6 @@ def test_jobs_that_are_resumed_are_counted_apart_from_those_that_are_tidied_up(
     world.request(lost, world.attempt(lost, "t0"))
     world.clock.advance(HOUR)
     report = sweep()
-    assert (report["started"], report["tidying"]) == (2, 1)
+    assert (report["started"], report["tidied"]) == (2, 1)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["JobsResumed"] for line in lines if "JobsResumed" in line] == [[1.0]]

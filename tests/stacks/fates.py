@@ -227,7 +227,7 @@ def swept(server: Server, directory: JobDirectory) -> None:
     assert min(report["started"], report["aborted"]) >= 1
     server.steps(execution_input(directory), "SealJob", "PublishSuccess", "TidyUp")
     time.sleep(1.1)
-    assert server.sweep()["retired"] >= 1
+    assert server.sweep()["expired"] >= 1
 
 
 def brought_back(server: Server, directory: JobDirectory) -> None:

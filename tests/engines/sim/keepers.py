@@ -47,7 +47,7 @@ class Keepers:
             label = f"{name}/sweep" + (f"#{number + 1}" if number else "")
             child = self.scheduler.spawn(label, partial(self._call, dry_run), role="sweep", job="")
             self.scheduler.join(child)
-            if child.error is None and not child.result.broken:
+            if child.error is None and not child.result.incomplete:
                 break
             if child.error is not None and not isinstance(child.error, TransientError | Crash):
                 raise child.error
@@ -108,8 +108,9 @@ class Keepers:
 def _judge_counts(process: Process, report: SweepReport) -> None:
     """Nothing went wrong: the report says just what was done."""
     did = process.effects
-    if did["deleted"] > report.objects:
-        fail("sweep", f"{process.name} deleted {did['deleted']}, and reports {report.objects}")
+    if did["deleted"] > report.documents_deleted:
+        told = report.documents_deleted
+        fail("sweep", f"{process.name} deleted {did['deleted']}, and reports {told}")
     for what, count in {"put": report.aborted, "start": report.started}.items():
         if did[what] != count:
             fail("sweep", f"{process.name} reports {count} {what}, and did {did[what]}")

@@ -22,29 +22,29 @@ LINE: Final = 500  # characters
 class SweepReport:
     """Counts of a sweep.
 
-    ``looked``: jobs and destinations that were looked at. ``started``: executions, and ``tidying``
-    are those for what ended jobs have left. ``aborted``: abort requests put. ``retired``: jobs
-    whose documents were deleted, and ``objects`` are those. ``broken``: a question could not be
-    asked at all. ``notes`` and ``failures`` are lines for people, 50 of each at most; ``unsaid``
+    ``visited``: jobs and destinations. ``started``: executions, and ``tidied`` are those for what
+    ended jobs have left. ``aborted``: abort requests put. ``expired``: jobs whose documents were
+    deleted, and ``documents_deleted`` are those. ``incomplete``: a question could not be asked at
+    all. ``notes`` and ``failures`` are lines for people, 50 of each at most; ``lines_left_out``
     counts those without room. ``first`` is the first failure itself, which no document has.
     """
 
-    looked: int = 0
+    visited: int = 0
     started: int = 0
-    tidying: int = 0
+    tidied: int = 0
     aborted: int = 0
-    retired: int = 0
-    objects: int = 0
+    expired: int = 0
+    documents_deleted: int = 0
     failed: int = 0
-    unsaid: int = 0
-    broken: bool = False
+    lines_left_out: int = 0
+    incomplete: bool = False
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     first: S3CommitError | None = field(default=None, repr=False)
 
     def add(self, done: SweepReport) -> None:
         """Count what was done for one job."""
-        for name in ("started", "tidying", "aborted", "retired", "objects"):
+        for name in ("started", "tidied", "aborted", "expired", "documents_deleted"):
             setattr(self, name, getattr(self, name) + getattr(done, name))
 
     def note(self, text: str) -> None:
@@ -59,7 +59,7 @@ class SweepReport:
 
     def _keep(self, lines: list[str], text: str) -> None:
         lines.append(one_line(text, LINE))
-        self.unsaid += len(lines) > MOST_NOTES
+        self.lines_left_out += len(lines) > MOST_NOTES
         del lines[MOST_NOTES:]
 
 

@@ -120,7 +120,7 @@ def ask(sweep: Sweep, questions: Iterable[Question]) -> SweepReport:
         visits = _in_time(sweep, question(sweep), until)
         try:
             for done, failures in sweep.ports.parallel(partial(_answer, sweep), visits):
-                report.looked += 1
+                report.visited += 1
                 for failure in failures:
                     report.fail(*failure)
                 for action in done:
@@ -129,7 +129,7 @@ def ask(sweep: Sweep, questions: Iterable[Question]) -> SweepReport:
                         report.add(action.counts)
                         report.note(action.line)
         except S3CommitError as error:  # the index can't be read: the next question may be able to
-            report.broken = True
+            report.incomplete = True
             report.fail(question.__name__, error)
     return report
 

@@ -58,7 +58,7 @@ def start(
             return start_execution(sweep.executions, directory, due) is not None
 
         line = f"{_job(directory)}: {why}, silent for {silent}; an execution starts"
-        counts = SweepReport(started=1, tidying=int(tidies))
+        counts = SweepReport(started=1, tidied=int(tidies))
         yield Action(f"start {due}", directory, line, counts, carry_out)
 
 
@@ -126,7 +126,7 @@ def retirement(
         return True
 
     line = f"{_job(directory)}: its documents are past their time and go"
-    counts = SweepReport(retired=1, objects=len(documents))
+    counts = SweepReport(expired=1, documents_deleted=len(documents))
     return Action("retire", directory, line, counts, carry_out)
 
 
