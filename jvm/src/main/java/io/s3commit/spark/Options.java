@@ -179,7 +179,8 @@ record Options(
     if (isMeant) {
       throw new CommitException(
           "BAD_OPTIONS",
-          "unknown option " + name + "; use one of: " + String.join(", ", NAMES) + ". Nothing was written.");
+          "unknown option " + name + "; use one of: " + String.join(", ", NAMES) + ", " + NOTE + ", " + LABELS
+              + ". Nothing was written.");
     }
     return null;
   }

@@ -72,7 +72,8 @@ class OptionsTest {
   void aNameThatWasMeantToBeOursIsRefused(String name) {
     String words =
         "unknown option " + name
-            + "; use one of: idempotencyKey, conditions.minFiles, checkPartitions, checkSchema, commitTimeout.";
+            + "; use one of: idempotencyKey, conditions.minFiles, checkPartitions, checkSchema, commitTimeout,"
+            + " note, labels.";
     refused("BAD_OPTIONS", words, () -> ofPath(Map.of(name, "1"), NO_SETTINGS));
     refused("BAD_OPTIONS", "no such setting", () -> ofPath(Map.of(), Map.of(name, "1")));
     refused("BAD_OPTIONS", words, () -> ofTable(table(Map.of(name, "1")), NO_SETTINGS));
