@@ -120,7 +120,10 @@ def committed_job(spark: SparkSession, bucket: str) -> None:
         back = spark.read.parquet(f"{directory}/flights")
         back = back.select([back[one.name].cast(one.dataType) for one in source.schema])
         check(source.exceptAll(back).isEmpty(), "every row of the source is read back")
-        check(back.count() == source.count() == result.rows, f"no other row is: {result.rows:,}")
+        check(
+            back.count() == source.count() == result.rows,
+            f"no other row is read: {result.rows:,} rows",
+        )
 
 
 def killed_driver(bucket: str) -> None:
@@ -136,7 +139,7 @@ def killed_driver(bucket: str) -> None:
         until = time.monotonic() + RESULT_SECONDS
         reader.await_key("_result.json", lambda: time.monotonic() > until)
     files, uploads = reader.look()
-    check(files > 0, f"the job is committed all the same: {files} files")
+    check(files > 0, f"the job is committed anyway: {files} files")
     check(uploads == 0, "no upload is open")
 
 
@@ -171,7 +174,7 @@ def main() -> None:
             say("\nThe pipeline and its page stay until Ctrl-C")
             with suppress(KeyboardInterrupt):
                 threading.Event().wait()
-    say("\nNext: `s3commit local up` for your own job, `make deploy` for AWS (docs/deploy.md)")
+    say("\nNext: `.venv/bin/s3commit local up` for a job, `make deploy` for AWS (docs/deploy.md)")
 
 
 if __name__ == "__main__":
