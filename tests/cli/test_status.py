@@ -119,7 +119,9 @@ def test_alarms_that_fire_and_dead_letters_are_said_if_the_caller_may_read_them(
     assert desk.run("status").stderr == NO_JOBS
     desk.stacks.alarms, desk.stacks.dead_letters = ["JobsFailed", "EventsLost"], 2
     none, *said = desk.run("status").stderr.splitlines()
-    assert none.startswith("no such job has reached the ledger, but events are held up: see below")
+    assert none.startswith(
+        "no job to show has reached the ledger, but events are held up: see below"
+    )
     assert said == [
         "alarms: EventsLost since 2026-11-21 22:00:00Z, JobsFailed since 2026-11-21 22:00:00Z;"
         " see docs/operations.md#runbook",

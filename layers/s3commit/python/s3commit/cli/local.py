@@ -14,6 +14,7 @@ NEEDED = ("moto", "flask", "waitress", "awslambdaric")  # of the extra `local`
 _FAULTS = "\b\nFaults, and the alarms that fire:\n" + "".join(
     f"  {name}: {fault.does} ({', '.join(fault.fires)})\n" for name, fault in FAULTS.items()
 )
+_PORT = click.IntRange(0, 65535)
 _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 
 project_option = click.option(
@@ -31,8 +32,8 @@ def local() -> None:
 
 
 @local.command("up")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 picks a free one.")
-@click.option("--ui-port", type=click.IntRange(0, 65535), default=0, help="The page's port.")
+@click.option("--port", type=_PORT, default=0, show_default="a free one", help="For the clients.")
+@click.option("--ui-port", type=_PORT, default=0, show_default="a free one", help="For the page.")
 @click.option("--bucket", metavar="NAME", help="The data bucket's name [default: from the stack]")
 @click.option("--versioned", is_flag=True, help="The bucket keeps versions, for an undo.")
 @click.option(

@@ -104,7 +104,7 @@ def status(
     if ended_too or states:
         none = f"no jobs{at}"
     if document["unheard"] or document["disabled"] or _LATE & {*(document["alarms"] or ())}:
-        none = "no such job has reached the ledger, but events are held up: see below"
+        none = "no job to show has reached the ledger, but events are held up: see below"
     summary = _summary(document["jobs"], document["counts"]) or f"{none}; {NOT_HERE}"
     session.out.note(summary, *sentences(document))
     if not document["complete"]:
