@@ -9,7 +9,8 @@ from s3commit.core.model.codes import CODES, Advice
 
 PAGE: Final = """# Codes
 
-Each error code, what is true, and what to do, as `s3commit show JOB` says (`python docs/codes.py`).
+Why a job failed, and what to do, as `s3commit show JOB` says (`python docs/codes.py`). Other errors
+explain themselves.
 
 ## Codes of failed executions
 
