@@ -74,7 +74,7 @@ def test_the_plan_is_shown_whole_and_carried_out(desk: Desk) -> None:
     done = desk.run(*BACK)
     assert done.stdout == would.stdout
     assert done.stderr == (
-        f"undoing {then}undid job {THIRD}: {FIRST}\nundid job {OTHER}: {SECOND}\n"
+        f"undoing {then}undid job {THIRD} by job {FIRST}\nundid job {OTHER} by job {SECOND}\n"
     )
     assert rows(desk) == WAS
     again = desk.run(*BACK)

@@ -114,7 +114,7 @@ def _back_to(
         for one, result in take_back(session.s3, way, carry) if carry else ():
             undos[one]["undoId"] = result.job_id
             session.begun = "the undos that are done stay"
-            out.note(f"undid job {one.job_id}: {result.job_id}")
+            out.note(f"undid job {one.job_id} by job {result.job_id}")
     finally:
         if out.json:
             out.table({**facts, "undos": [*undos.values()]}, "undos", "")
