@@ -69,6 +69,18 @@ def test_a_dead_drivers_job_is_completed(desk: Desk, case: str) -> None:
     assert desk.json("rescue", recorded.directory.uri, "--commit", *partial)  # again
 
 
+def test_a_task_that_has_only_its_directory_is_missed(desk: Desk) -> None:
+    """Files of an RDD have no id in their names, so the task's open upload is nobody's."""
+    recorded = dead(desk)
+    last = sorted(recorded.manifests)[-1]
+    attempt = last.rsplit("task_", 1)[1].removesuffix("000002.pendingset") + "000003_0"
+    root = recorded.directory.prefix
+    desk.world.store.put(BUCKET, f"{root}job-x/00/tasks/attempt_{attempt}/__base/", b"")
+    desk.world.clock.advance(DAYS)
+    assert "1 tasks without a manifest" in refused(desk, recorded, "--commit")
+    assert look(desk, recorded)["missingTasks"] == 1
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_an_abort_ends_what_was_shown_and_deletes_nothing_visible(desk: Desk, case: str) -> None:
     recorded = dead(desk, case)

@@ -56,6 +56,7 @@ from s3commit.core.ports.objects import ListedObject, OpenUpload
 MAGIC = "__magic"
 # From Hadoop 3.4 on a job has a directory of its own; before, all of a destination share one.
 _ROOT = re.compile(r"(?:__magic_job-|__magic/job-)([^/]*)/")
+ATTEMPT = "/__base/"  # ends the marker of an attempt's directory, which its task's commit deletes
 OURS = (JOB_FILE, REQUEST_FILE, RESULT_FILE)  # a job with one of these is the pipeline's
 OPEN, VISIBLE, TAKEN, GONE, UNFINISHED = STATES = "open", "visible", "taken", "gone", "unfinished"
 
@@ -80,6 +81,7 @@ class S3AJob:
     root: str
     documents: list[ListedObject]
     is_pipelines: Callable[[str], bool]
+    started: list[str] = field(default_factory=list)  # the directories of attempts
     named: list[tuple[str, PendingFile]] = field(default_factory=list)  # with the document's key
     uploads: dict[Upload, tuple[PendingFile | None, str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -120,7 +122,8 @@ class S3AJob:
     @property
     def missing_tasks(self) -> int:
         """How many tasks are not done, by what they left and by gaps in the numbers."""
-        highest = max(_task_numbers(one.key for one in self.documents), default=-1)
+        left = [*self.started, *(one.key for one in self.documents)]
+        highest = max(_task_numbers(left), default=-1)
         return highest + 1 - len(_task_numbers(self.manifests))
 
     @property
@@ -173,12 +176,16 @@ def read_jobs(
 ) -> Iterator[S3AJob]:
     """The same without the uploads, by ``most`` documents of each: what it `S3AJob.owns`."""
     listing = ports.store.list(destination.bucket, root or destination.prefix + MAGIC)
-    wanted = (one for one in listing if one.key.endswith((PENDINGSET_SUFFIX, ".pending", *OURS)))
+    suffixes = (PENDINGSET_SUFFIX, ".pending", ATTEMPT, *OURS)
+    wanted = (one for one in listing if one.key.endswith(suffixes))
     for place, objects in itertools.groupby(wanted, lambda one: _root(destination, one.key)):
-        documents = list(itertools.islice(objects, most))
-        if place and not any(one.key in {place + name for name in OURS} for one in documents):
+        found = list(itertools.islice(objects, most))
+        documents = [one for one in found if not one.key.endswith(ATTEMPT)]
+        is_ours = any(one.key in {place + name for name in OURS} for one in documents)
+        if place and documents and not is_ours:
             is_pipelines = _pipelines(ports, destination.bucket, place)
-            job = S3AJob(destination, place, documents, is_pipelines)
+            started = [one.key for one in found if one.key.endswith(ATTEMPT)]
+            job = S3AJob(destination, place, documents, is_pipelines, started)
             job.named = _read_all(ports, job)
             yield job
 
