@@ -77,7 +77,7 @@ def test_a_task_that_has_only_its_directory_is_missed(desk: Desk) -> None:
     root = recorded.directory.prefix
     desk.world.store.put(BUCKET, f"{root}job-x/00/tasks/attempt_{attempt}/__base/", b"")
     desk.world.clock.advance(DAYS)
-    assert "1 tasks without a manifest" in refused(desk, recorded, "--commit")
+    assert "1 task without a manifest" in refused(desk, recorded, "--commit")
     assert look(desk, recorded)["missingTasks"] == 1
 
 
@@ -243,11 +243,11 @@ def with_checksums(desk: Desk, recorded: Recorded) -> None:
         (
             "task_running",
             lambda *_: None,
-            "1 tasks without a manifest, 3 open uploads that no manifest names.*"
+            "1 task without a manifest, 3 open uploads that no manifest names.*"
             r"add --partial \[INCOMPLETE\]; nothing was changed$",
         ),
         ("plain", overwritten, "other objects are visible at 1 of its keys"),
-        ("plain", lost, "1 uploads gone, and their data"),
+        ("plain", lost, "1 upload gone, and the data"),
         ("plain", attempted_twice, "two attempts of its application|same file"),
         ("plain", with_checksums, "has checksums of its parts"),
     ],

@@ -42,6 +42,7 @@ from s3commit.core.formats.layout import (
     parse_destination,
 )
 from s3commit.core.formats.strict_json import parse
+from s3commit.core.model.amounts import many
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
     NOT_READABLE,
@@ -145,12 +146,12 @@ class S3AJob:
     @property
     def doubts(self) -> list[str]:
         """The doubts that a person has to decide on before a commit."""
-        doubts = {
-            "tasks without a manifest": self.missing_tasks,
-            "open uploads that no manifest names": self.counts[UNFINISHED],
-            "uploads gone, and their data": self.counts[GONE],
-        }
-        return [f"{count} {text}" for text, count in doubts.items() if count]
+        doubts = (
+            ("task", " without a manifest", self.missing_tasks),
+            ("open upload", " that no manifest names", self.counts[UNFINISHED]),
+            ("upload", " gone, and the data", self.counts[GONE]),
+        )
+        return [many(count, thing) + text for thing, text, count in doubts if count]
 
 
 def parse_target(text: str) -> tuple[Destination, str]:
