@@ -155,17 +155,36 @@ VPC = {"StringNotEquals": {"aws:SourceVpce": "vpce-1"}}
 ROLES = "arn:aws:iam::123456789012:role/S3CommitPipeline-*"
 
 
+def without(member: str, **other: Any) -> dict[str, Any]:
+    statement = deny("Other", "s3:*", VPC)
+    del statement[member]
+    return statement | other
+
+
 @pytest.mark.parametrize(
     ("statement", "known"),
     [
         (deny("Tls", "s3:*", {"Bool": {"aws:SecureTransport": "false"}}), True),
-        (deny("Deletes", "s3:DeleteObject", VPC), True),
+        (deny("Deletes", "s3:DeleteObject", VPC), False),
+        (deny("Versions", "s3:DeleteObjectVersion", VPC), True),
+        (deny("Uploads", "s3:AbortMultipartUpload", {}), False),
+        (deny("Lists", "s3:List*", VPC), False),
         (deny("Endpoint", "s3:*", VPC), False),
         (deny("Endpoint", "s3:GetObject", {**VPC, "Bool": {"aws:SecureTransport": "true"}}), False),
         (deny("Other", "s3:*", {"ArnNotLike": {"aws:PrincipalArn": "arn:aws:iam::1:x"}}), False),
         (deny("Ours", "s3:*", {**VPC, "ArnNotLike": {"aws:PrincipalArn": [ROLES]}}), True),
         (deny("Header", "s3:Put*", HEADER), False),
-        ({**deny("Bob", "s3:*", VPC), "Principal": {"AWS": "arn:aws:iam::1:user/bob"}}, True),
+        (deny("Literal", "s3:*", {"StringNotEquals": {"aws:PrincipalArn": ROLES}}), False),
+        (deny("Insecure", "s3:*", {**VPC, "Bool": {"aws:SecureTransport": False}}), True),
+        (deny("Him", "s3:*", {"ArnLike": {"aws:PrincipalArn": "arn:aws:iam::1:user/bob"}}), True),
+        (deny("Them", "s3:*", {"ArnLike": {"aws:PrincipalArn": [ROLES]}}), False),
+        (without("Action", NotAction=["s3:Get*", "s3:List*"]), False),
+        (without("Action", NotAction="s3:*"), True),
+        (without("Principal", NotPrincipal={"AWS": "arn:aws:iam::1:user/bob"}), False),
+        (without("Principal", Principal={"AWS": "123456789012"}), False),
+        (without("Principal", Principal={"AWS": ["arn:aws:iam::123456789012:root"]}), False),
+        (without("Principal", Principal={"AWS": "arn:aws:iam::1:user/bob"}), True),
+        (without("Principal", Principal={"Service": "logging.s3.amazonaws.com"}), True),
     ],
 )
 def test_a_deny_that_may_be_ours(deployed: Account, statement: dict[str, Any], known: bool) -> None:
@@ -176,12 +195,37 @@ def test_a_deny_that_may_be_ours(deployed: Account, statement: dict[str, Any], k
     assert (f"by {statement['Sid']} (" in told) is not known
 
 
-def test_a_deny_without_the_header_is_met_by_the_parameter(account: Account) -> None:
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
+ALGORITHM = "s3:x-amz-server-side-encryption"
+NO_KMS = {"StringNotEquals": {ALGORITHM: "aws:kms"}}
+NO_KEY = {"StringNotEqualsIfExists": {f"{ALGORITHM}-aws-kms-key-id": KEY}}
+
+
+@pytest.mark.parametrize(
+    ("condition", "action", "met_by"),
+    [
+        (HEADER, "s3:PutObject", {"AES256", "aws:kms"}),
+        ({"Null": {ALGORITHM: True}}, "s3:PutObject", {"AES256", "aws:kms"}),
+        (HEADER, "s3:*", set()),  # a GET has no such header
+        (NO_KMS, "s3:PutObject", {"aws:kms"}),
+        ({"StringNotLike": {ALGORITHM: ["aws:*"]}}, "s3:PutObject", {"aws:kms"}),
+        ({"StringEquals": {ALGORITHM: "AES256"}}, "s3:PutObject", {"", "aws:kms"}),
+        ({"Null": {f"{ALGORITHM}-aws-kms-key-id": "true"}}, "s3:PutObject", {"aws:kms"}),
+        (NO_KEY, "s3:PutObject", {"aws:kms"}),
+        ({**NO_KMS, **HEADER}, "s3:PutObject", {"AES256", "aws:kms"}),  # both have to hold
+    ],
+)
+@pytest.mark.parametrize("encryption", ["", "AES256", "aws:kms"])
+def test_a_deny_without_a_header_is_met_by_the_parameter_that_sends_it(
+    account: Account, encryption: str, condition: dict[str, Any], action: str, met_by: set[str]
+) -> None:
     bucket = account.make_bucket(*SUFFIXES)
-    account.deploy(env.STORAGE_STACK, Parameters=json.dumps({"encryption": "AES256"}))
-    text = json.dumps({"Version": "2012-10-17", "Statement": [deny("H", "s3:PutObject", HEADER)]})
+    given = {"encryption": encryption, "kmsKeyArn": KEY} if encryption else {}
+    account.deploy(env.STORAGE_STACK, Parameters=json.dumps(given))
+    text = json.dumps({"Version": "2012-10-17", "Statement": [deny("H", action, condition)]})
     account.client("s3").put_bucket_policy(Bucket=bucket, Policy=text)
-    assert account.ask(bucket=bucket)["bucket policy"][0] == "ok"
+    verdict, _ = account.ask(bucket=bucket)["bucket policy"]
+    assert verdict == ("ok" if encryption in met_by else "fix")
 
 
 ROLE = "arn:aws:iam::123456789012:role/S3CommitPipeline/catalog"

@@ -15,12 +15,14 @@ from s3commit.core.model.errors import AccessError, NotFoundError
 
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
 KINDS = ("Queue", "Topic", "LambdaFunction")  # of notifications, as S3 names their settings
-DENIED = ("s3:putobject", "s3:getobject")
-# Conditions of a Deny that no request of the pipeline meets: it uses TLS, of a current version.
+# What `stacks.access` gives the functions, and a deployment its own handler.
+NEEDED = (
+    *("s3:putobject", "s3:getobject", "s3:deleteobject", "s3:abortmultipartupload"),
+    *("s3:listbucket", "s3:listbucketmultipartuploads", "s3:listmultipartuploadparts"),
+    *("s3:getbucketnotification", "s3:putbucketnotification"),
+)
 HAND_OVER = "docs/operations.md, Hand a bucket over"
-HARMLESS = {"aws:securetransport", "s3:tlsversion"}
-# And with the parameter encryption its puts have these headers.
-HEADERS = {"s3:x-amz-server-side-encryption", "s3:x-amz-server-side-encryption-aws-kms-key-id"}
+HEADER = "s3:x-amz-server-side-encryption"  # of its puts, with the parameter encryption
 
 
 def notifications(around: Deployment) -> Finding:
@@ -160,7 +162,7 @@ def _place(rule: dict[str, Any]) -> str:
 
 
 def policy(around: Deployment) -> Finding:
-    """The bucket's policy has no Deny on objects that may be meant for the pipeline too.
+    """The bucket's policy does not have a Deny that may be meant for the pipeline too.
 
     Policies of the organization are not looked at: the account can't read them.
     """
@@ -173,33 +175,71 @@ def policy(around: Deployment) -> Finding:
     ]
     if denying:
         return to_do(
-            f"the policy of bucket {bucket} denies to put or get objects by {'; '.join(denying)}:"
+            f"the policy of bucket {bucket} denies requests that jobs need by {'; '.join(denying)}:"
             f" check that it allows them to the roles below {_role(around, '')}; see"
             ' "Policies of companies" in docs/deploy.md'
         )
-    return ok(f"the policy of bucket {bucket} denies the pipeline no object")
+    return ok(f"the policy of bucket {bucket} denies the pipeline nothing")
 
 
 def _unknown(around: Deployment, statement: dict[str, Any]) -> list[str] | None:
     """The conditions of a Deny that may apply to the pipeline; None if it does not."""
     principal = statement.get("Principal", "*")
-    everyone = "*" in _many(principal.get("AWS", []) if isinstance(principal, dict) else principal)
-    actions = [str(action).lower() for action in _many(statement.get("Action", "*"))]
-    touched = any(fnmatchcase(denied, action) for denied in DENIED for action in actions)
-    if statement["Effect"] != "Deny" or not (everyone and touched):
+    named = _many(principal.get("AWS", []) if isinstance(principal, dict) else principal)
+    account = around.identity["Account"]
+    everyone = {"*", account, f"arn:{_partition(around)}:iam::{account}:root"}
+    meant = any(one in everyone or one.startswith(_role(around, "")) for one in named)
+    conditions = [
+        (operator, key, [json.dumps(value).strip('"') for value in _many(values)])
+        for operator, keys in statement.get("Condition", {}).items()
+        for key, values in keys.items()
+    ]
+    denied = [
+        action
+        for action in NEEDED
+        if _named(statement, action)
+        and all(_may_hold(_facts(around, action), *one) for one in conditions)
+    ]
+    if statement["Effect"] != "Deny" or not (meant and denied):
         return None
-    keys: set[str] = set()
-    for operator, condition in statement.get("Condition", {}).items():
-        for key, values in condition.items():
-            role = _role(around, "x")
-            exempt = any(fnmatchcase(role, str(value)) for value in _many(values))
-            if key.lower() == "aws:principalarn" and "Not" in operator and exempt:
-                return None
-            keys.add(key)
-    known = HARMLESS | (HEADERS if (around.parameters or {}).get("encryption") else set())
-    if keys and {key.lower() for key in keys} <= known:
-        return None
-    return sorted(keys)
+    return sorted({key for _, key, _ in conditions})
+
+
+def _named(statement: dict[str, Any], action: str) -> bool:
+    """True if the statement is for the action."""
+    patterns = _many(statement.get("Action", statement.get("NotAction", "*")))
+    is_named = any(fnmatchcase(action, str(pattern).lower()) for pattern in patterns)
+    return is_named is ("NotAction" not in statement)
+
+
+def _facts(around: Deployment, action: str) -> dict[str, str | None]:
+    """The values of conditions' keys in the pipeline's requests; None: the request has none."""
+    given = around.parameters or {}
+    with_header = action == "s3:putobject" and given.get("encryption")
+    return {
+        "aws:securetransport": "true",
+        "s3:tlsversion": "a current one",
+        "aws:principalarn": _role(around, "x"),
+        HEADER: given["encryption"] if with_header else None,
+        f"{HEADER}-aws-kms-key-id": given.get("kmsKeyArn") if with_header == "aws:kms" else None,
+    }
+
+
+def _may_hold(facts: dict[str, str | None], operator: str, key: str, values: list[str]) -> bool:
+    """False if the condition is known not to hold for the pipeline.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
+    """
+    if key.lower() not in facts:
+        return True
+    fact = facts[key.lower()]
+    if "Null" in operator:
+        return (fact is None) == ("true" in values)
+    if fact is None:
+        return "Not" in operator or "IfExists" in operator
+    with_wildcards = "Like" in operator or "Arn" in operator
+    found = fnmatchcase if with_wildcards else str.__eq__
+    return any(found(fact, value) for value in values) is ("Not" not in operator)
 
 
 def _role(around: Deployment, name: str) -> str:
