@@ -37,6 +37,7 @@ class Account:
         self.lacking: set[str] = set()
         self.iam = "https://iam.amazonaws.com"  # whose answers of a role's rights these are
         self.answers: dict[str, Any] = {}  # by the operation that gets one from here
+        self.owner = "123456789012"  # of the bucket
         self.ignored = ""  # of the two deletes one whose etag the store ignores
         self.calls: list[str] = []
         self._connected: dict[tuple[Any, ...], Any] = {}
@@ -73,8 +74,10 @@ class Account:
         ]
         return {"EvaluationResults": found}
 
-    def _answer(self, model: Any, **_parameters: Any) -> Any:
+    def _answer(self, model: Any, params: Any, **_parameters: Any) -> Any:
         self.calls.append(model.name)
+        if params["headers"].get("x-amz-expected-bucket-owner", self.owner) != self.owner:
+            return SimpleNamespace(status_code=403), {"Error": {"Code": "403"}}
         limit = {"ConcurrentExecutions": self.free, "UnreservedConcurrentExecutions": self.free}
         answers = {"GetAccountSettings": {"AccountLimit": limit}, **self.answers}
         answer = answers.get(model.name)

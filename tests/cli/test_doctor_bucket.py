@@ -7,6 +7,8 @@ import pytest
 
 from s3commit.aws import env
 from s3commit.aws.notifications import SUFFIXES
+from s3commit.cli.bucket_checks import supported
+from s3commit.cli.deployment import Deployment
 from s3commit.core.documents.bucket_owner import OWNER
 from s3commit.core.documents.catalog_note import CATALOG_NOTE, CatalogNote
 from tests.cli.account import Account, aborting
@@ -83,6 +85,30 @@ def test_what_overlaps_an_import(account: Account, suffixes: list[str], overlap:
     else:
         assert verdict == "ok"
         assert text.endswith(f"deploy with -c s3commit:importBucket={bucket}")
+
+
+def test_a_bucket_that_is_not_supported_is_said(account: Account) -> None:
+    bucket = account.make_bucket()
+    assert account.ask(bucket=bucket)["bucket"][0] == "ok"
+    around = Deployment("eu-north-1", account.connect, bucket=bucket)
+    assert f"is in {REGION}, and S3 notifies queues of its own" in supported(around).text
+    account.owner = "999999999999"
+    verdict, text = account.ask(bucket=bucket)["bucket"]
+    assert (verdict, "is not of account 123456789012" in text) == ("fix", True)
+    account.refuse("HeadBucket")  # without any right nothing is known
+    assert account.ask(bucket=bucket)["bucket"][0] == "skipped"
+
+
+@pytest.mark.parametrize("rule", [None, {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 1}}])
+def test_a_default_retention_is_said(account: Account, rule: dict[str, Any] | None) -> None:
+    bucket = account.make_bucket()
+    lock = {"ObjectLockEnabled": "Enabled", **({"Rule": rule} if rule else {})}
+    account.answers["GetObjectLockConfiguration"] = {"ObjectLockConfiguration": lock}
+    verdict, text = account.ask(bucket=bucket)["bucket"]
+    assert (verdict, "has Object Lock with a default" in text) == (
+        "fix" if rule else "ok",
+        bool(rule),
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from s3commit.aws import env
@@ -94,13 +95,39 @@ def _importable(around: Deployment) -> Finding:
 def _set(around: Deployment, what: str, unset: dict[str, Any]) -> Any:
     """A setting of the data bucket; ``unset`` where nothing is. Raises if there is no bucket."""
     bucket = around.data_bucket
-    doing = f"reading the {what.replace('_', ' ')} of bucket {bucket}"
+    doing = f"reading the {what.removeprefix('bucket_').replace('_', ' ')} of bucket {bucket}"
     try:
-        return around.ask(doing, "s3", f"get_bucket_{what}", Bucket=bucket)
+        return around.ask(doing, "s3", f"get_{what}", Bucket=bucket)
     except NotFoundError as error:
         if error.code == NO_BUCKET:
             raise
         return unset
+
+
+def supported(around: Deployment) -> Finding:
+    """The bucket is of this account and region, and lets objects go: docs/deploy.md."""
+    bucket, account = around.data_bucket, around.identity["Account"]
+    look = partial(around.ask, f"looking at bucket {bucket}", "s3", "head_bucket", Bucket=bucket)
+    region = look().get("BucketRegion", around.region)
+    if region != around.region:
+        return to_do(
+            f"bucket {bucket} is in {region}, and S3 notifies queues of its own region alone: set"
+            f" AWS_REGION={region} and deploy there, or use a bucket in {around.region}"
+        )
+    try:
+        look(ExpectedBucketOwner=account)
+    except AccessError:
+        return to_do(
+            f"bucket {bucket} is not of account {account}, which is not supported: deploy in the"
+            " bucket's account, or use another bucket"
+        )
+    lock = _set(around, "object_lock_configuration", {})
+    if "DefaultRetention" in lock.get("ObjectLockConfiguration", {}).get("Rule", {}):
+        return to_do(
+            f"bucket {bucket} has Object Lock with a default retention, which is not supported:"
+            " use another bucket"
+        )
+    return ok(f"bucket {bucket} is in {region}, of this account, and has no default retention")
 
 
 def deletes(around: Deployment) -> Finding:
@@ -133,7 +160,7 @@ def lifecycle(around: Deployment) -> Finding:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html
     """
     bucket = around.data_bucket
-    rules = _set(around, "lifecycle_configuration", {"Rules": []})["Rules"]
+    rules = _set(around, "bucket_lifecycle_configuration", {"Rules": []})["Rules"]
     aborting = [
         (int(rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]), _place(rule))
         for rule in rules
@@ -167,7 +194,7 @@ def policy(around: Deployment) -> Finding:
     Policies of the organization are not looked at: the account can't read them.
     """
     bucket, none = around.data_bucket, {"Policy": '{"Statement": []}'}
-    text = _set(around, "policy", none)["Policy"]
+    text = _set(around, "bucket_policy", none)["Policy"]
     denying = [
         f"{statement.get('Sid', 'one without a Sid')} ({', '.join(keys) or 'no condition'})"
         for statement in _many(json.loads(text)["Statement"])

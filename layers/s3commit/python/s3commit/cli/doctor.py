@@ -16,7 +16,15 @@ from s3commit.aws.env import DEFAULT, LEAST, Catalog
 from s3commit.aws.failures import NO_BUCKET, translated
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.cli.alarms import alarms, letters, sources
-from s3commit.cli.bucket_checks import deletes, lifecycle, notifications, owner, policy, prefixes
+from s3commit.cli.bucket_checks import (
+    deletes,
+    lifecycle,
+    notifications,
+    owner,
+    policy,
+    prefixes,
+    supported,
+)
 from s3commit.cli.deployment import NOT_NAMED, Deployment, Finding, ok, skipped, to_do
 from s3commit.cli.options import name_option, with_session
 from s3commit.cli.render import CommandError
@@ -60,8 +68,8 @@ def doctor(session: Session, *, prefix: str, **options: Any) -> None:
     cluster. It changes nothing. One line a check: ok, what to do, or why it was skipped. On a store
     that is not AWS's it puts an object below --prefix and deletes it. It reads
     sts:GetCallerIdentity, lambda:GetAccountSettings, cloudformation:DescribeStacks, the ledger
-    (dynamodb:Query, dynamodb:DescribeTable), the bucket's notifications, lifecycle and policy, its
-    object _s3commit/_owner.json, events:DescribeRule, lambda:GetEventSourceMapping,
+    (dynamodb:Query, dynamodb:DescribeTable), the bucket's notifications, lifecycle, policy and
+    lock, its object _s3commit/_owner.json, events:DescribeRule, lambda:GetEventSourceMapping,
     cloudwatch:DescribeAlarms, sqs:GetQueueAttributes and GetQueueUrl, of each table in the
     parameter catalogs glue:GetTable and a listing, and asks iam:SimulatePrincipalPolicy; checks
     that the caller has no right to are skipped. With --prefix and no --role the caller's own rights
@@ -264,6 +272,7 @@ CHECKS: dict[str, Check] = {
     "concurrency": functions_at_once,
     "pipeline": pipeline,
     "prefixes": prefixes,
+    "bucket": supported,
     "notifications": notifications,
     "owner": owner,
     "deletes": deletes,
