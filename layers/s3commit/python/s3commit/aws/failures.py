@@ -64,7 +64,7 @@ _CODES: dict[str, _Kind] = {
     "RequestTimeout": _TRANSIENT,
     "BadDigest": _TRANSIENT,
     "IncompleteBody": _TRANSIENT,
-    # what botocore tries again, whatever the status (`botocore.retries.standard`); S3's of a key
+    # those that botocore tries again, whatever the status (`botocore.retries.standard`); of a key
     **dict.fromkeys(
         (
             *("Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled"),

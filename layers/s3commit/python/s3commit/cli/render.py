@@ -112,7 +112,7 @@ def coded(text: str, error: S3CommitError) -> str:
 
 
 def cures(error: S3CommitError) -> list[str]:
-    """What to check after an error that does not pass by itself, where that is known."""
+    """The check that may help after an error that does not pass by itself, if one is known."""
     if error.code == NO_TABLE:
         return [f"check the table name (--table, {env.TABLE}) and the region"]
     return ["check your identity: aws sts get-caller-identity"] * isinstance(error, AccessError)
