@@ -17,6 +17,7 @@ from tests.conftest import REGION
 from tests.core.world import BUCKET
 from tests.lake import IGNORED_ETAGS
 
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
 LEDGERS = f"arn:aws:dynamodb:{REGION}:123456789012:table"
 
 
@@ -109,6 +110,35 @@ def test_a_default_retention_is_said(account: Account, rule: dict[str, Any] | No
         "fix" if rule else "ok",
         bool(rule),
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "verdict"),
+    [
+        (None, {}, "ok"),  # SSE-S3
+        ("", {}, "ok"),  # of KMS, the key that AWS manages: it admits who may use the bucket
+        ("arn:aws:kms:us-east-1:123456789012:alias/aws/s3", {}, "ok"),
+        (KEY, {}, "fix"),
+        ("1", {}, "fix"),
+        (KEY, {"encryption": "AES256"}, "fix"),  # the jobs' files have the bucket's key
+        (KEY, {"kmsKeyArn": KEY}, "ok"),
+        ("key/1", {"kmsKeyArn": KEY}, "ok"),
+        (KEY, {"kmsKeyArn": f"{KEY}2"}, "fix"),
+        (KEY, {"jobKeyArns": [f"{KEY}2", KEY]}, "ok"),
+        ("arn:aws:kms:us-east-1:123456789012:alias/lake", {"kmsKeyArn": KEY}, "skipped"),
+    ],
+)
+@pytest.mark.parametrize("algorithm", ["aws:kms", "aws:kms:dsse"])
+def test_a_key_that_the_pipeline_may_not_use_is_said(
+    account: Account, algorithm: str, key: str | None, given: dict[str, Any], verdict: str
+) -> None:
+    bucket, s3 = account.make_bucket(*SUFFIXES), account.client("s3")
+    account.deploy(env.STORAGE_STACK, Parameters=json.dumps(given))
+    if key is not None:
+        default = {"SSEAlgorithm": algorithm, **({"KMSMasterKeyID": key} if key else {})}
+        rules = [{"ApplyServerSideEncryptionByDefault": default}]
+        s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})
+    assert account.ask(bucket=bucket)["encryption"][0] == verdict
 
 
 @pytest.mark.parametrize(
@@ -221,7 +251,6 @@ def test_a_deny_that_may_be_ours(deployed: Account, statement: dict[str, Any], k
     assert (f"by {statement['Sid']} (" in told) is not known
 
 
-KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
 ALGORITHM = "s3:x-amz-server-side-encryption"
 NO_KMS = {"StringNotEquals": {ALGORITHM: "aws:kms"}}
 NO_KEY = {"StringNotEqualsIfExists": {f"{ALGORITHM}-aws-kms-key-id": KEY}}

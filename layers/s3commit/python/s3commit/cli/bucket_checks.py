@@ -130,6 +130,27 @@ def supported(around: Deployment) -> Finding:
     return ok(f"bucket {bucket} is in {region}, of this account, and has no default retention")
 
 
+def encryption(around: Deployment) -> Finding:
+    """The pipeline has rights to the key that new objects get.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html
+    """
+    bucket, given = around.data_bucket, around.parameters or {}
+    unset: dict[str, Any] = {"ServerSideEncryptionConfiguration": {"Rules": [{}]}}
+    found = _set(around, "bucket_encryption", unset)["ServerSideEncryptionConfiguration"]
+    default = found["Rules"][0].get("ApplyServerSideEncryptionByDefault", {})
+    key = default.get("KMSMasterKeyID", "")
+    known = [given.get("kmsKeyArn", ""), *given.get("jobKeyArns", ())]
+    if not key or key.endswith("alias/aws/s3") or any(one.endswith(key) for one in known):
+        return ok(f"bucket {bucket} encrypts with {key or 'a key of S3'}, and the pipeline may too")
+    if "alias/" in key:
+        return skipped(f"bucket {bucket} encrypts with {key}: see that kmsKeyArn is that key's ARN")
+    return to_do(
+        f"bucket {bucket} encrypts with {key}, and the pipeline has no right to that key, so no job"
+        " ends: deploy with its ARN as -c s3commit:kmsKeyArn=…"
+    )
+
+
 def deletes(around: Deployment) -> Finding:
     """A store that is not AWS's deletes an object only if it has the etag that is named."""
     bucket = around.data_bucket

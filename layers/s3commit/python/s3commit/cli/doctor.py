@@ -18,6 +18,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.cli.alarms import alarms, letters, sources
 from s3commit.cli.bucket_checks import (
     deletes,
+    encryption,
     lifecycle,
     notifications,
     owner,
@@ -68,8 +69,9 @@ def doctor(session: Session, *, prefix: str, **options: Any) -> None:
     cluster. It changes nothing. One line a check: ok, what to do, or why it was skipped. On a store
     that is not AWS's it puts an object below --prefix and deletes it. It reads
     sts:GetCallerIdentity, lambda:GetAccountSettings, cloudformation:DescribeStacks, the ledger
-    (dynamodb:Query, dynamodb:DescribeTable), the bucket's notifications, lifecycle, policy and
-    lock, its object _s3commit/_owner.json, events:DescribeRule, lambda:GetEventSourceMapping,
+    (dynamodb:Query, dynamodb:DescribeTable), the bucket's notifications, lifecycle, policy, lock
+    and encryption, its object _s3commit/_owner.json, events:DescribeRule,
+    lambda:GetEventSourceMapping,
     cloudwatch:DescribeAlarms, sqs:GetQueueAttributes and GetQueueUrl, of each table in the
     parameter catalogs glue:GetTable and a listing, and asks iam:SimulatePrincipalPolicy; checks
     that the caller has no right to are skipped. With --prefix and no --role the caller's own rights
@@ -273,6 +275,7 @@ CHECKS: dict[str, Check] = {
     "pipeline": pipeline,
     "prefixes": prefixes,
     "bucket": supported,
+    "encryption": encryption,
     "notifications": notifications,
     "owner": owner,
     "deletes": deletes,
