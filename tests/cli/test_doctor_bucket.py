@@ -186,6 +186,54 @@ def test_uploads_that_nobody_aborts_or_that_are_aborted_too_early_are_said(
     assert says in text
 
 
+def expiring(place: str, **how: Any) -> dict[str, Any]:
+    filters = {"Filter": how.pop("filters", {"Prefix": place})}
+    return {"ID": "expire", "Status": "Enabled", **filters, "Expiration": how or {"Days": 400}}
+
+
+TAGGED = {"Tag": {"Key": "k", "Value": "v"}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        (expiring(""), "expire of bucket {} deletes _s3commit/ too: a program with an old"),
+        (expiring("_s3"), "deletes _s3commit/ too"),
+        (expiring("", Date="2026-01-01T00:00:00Z"), "deletes _s3commit/ too"),
+        (expiring("", filters=TAGGED), ""),
+        (expiring("", filters={"And": {"Prefix": "", "Tags": [TAGGED["Tag"]]}}), ""),
+        (expiring("", ExpiredObjectDeleteMarker=True), ""),
+        ({**expiring(""), "Status": "Disabled"}, ""),
+        (expiring("sales/"), ""),
+        (expiring("sales/", Days=30), "deletes what has 30 days or less"),
+        (expiring("sales/eu/", Days=1), ""),  # a table is not where the rule is
+        (expiring("logs/", Days=1), ""),
+        ({**aborting(1), "Filter": {"Prefix": "logs/"}}, ""),
+        ({**aborting(1), "Filter": {"Prefix": "sales/eu/"}}, "aborts uploads after 1 day"),
+    ],
+)
+@pytest.mark.parametrize("said", ["prefix", "prefixes"])
+def test_a_rule_that_takes_what_jobs_need_is_said(
+    account: Account, said: str, rule: dict[str, Any], says: str
+) -> None:
+    bucket = account.make_bucket(*SUFFIXES)
+    parameters = json.dumps({"prefixes": ["sales/"]} if said == "prefixes" else {})
+    account.deploy(env.STORAGE_STACK, Parameters=parameters)
+    account.answers["GetBucketLifecycleConfiguration"] = {"Rules": [aborting(7), rule]}
+    more = {"prefix": "sales/"} if said == "prefix" else {}
+    verdict, text = account.ask(bucket=bucket, **more)["lifecycle"]
+    assert (verdict, says.format(bucket) in text) == ("fix" if says else "ok", True), text
+
+
+def test_the_prefixes_of_a_deployment_are_enough_too(account: Account) -> None:
+    bucket = account.make_bucket(*SUFFIXES)
+    account.deploy(env.STORAGE_STACK, Parameters=json.dumps({"prefixes": ["a/", "sales/"]}))
+    rules = [{**aborting(7), "Filter": {"Prefix": one}} for one in ("a/", "sales/")]
+    for here, verdict in ((rules, "ok"), (rules[:1], "fix"), ([aborting(3)], "ok")):
+        account.answers["GetBucketLifecycleConfiguration"] = {"Rules": here}
+        assert account.ask(bucket=bucket)["lifecycle"][0] == verdict
+
+
 def test_a_rule_for_the_tables_alone_is_enough_for_them(deployed: Account) -> None:
     deployed.client("s3").put_bucket_lifecycle_configuration(
         Bucket=deployed.name,

@@ -12,6 +12,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_requests import keeps_changed
 from s3commit.cli.deployment import Deployment, Finding, ok, skipped, to_do
 from s3commit.core.documents.bucket_owner import read_owner
+from s3commit.core.formats.layout import PIPELINE
 from s3commit.core.model.errors import AccessError, NotFoundError
 
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
@@ -176,25 +177,47 @@ def prefixes(around: Deployment) -> Finding:
 
 
 def lifecycle(around: Deployment) -> Finding:
-    """A lifecycle rule aborts forgotten uploads, and none does so too early.
+    """A lifecycle rule aborts forgotten uploads; none aborts too early, or deletes documents.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html
     """
-    bucket = around.data_bucket
-    rules = _set(around, "bucket_lifecycle_configuration", {"Rules": []})["Rules"]
+    bucket, given = around.data_bucket, around.parameters or {}
+    served = [around.prefix] if around.prefix else given.get("prefixes", [""])
+    found = _set(around, "bucket_lifecycle_configuration", {"Rules": []})["Rules"]
+    rules = [(rule, _place(rule)) for rule in found if rule["Status"] == "Enabled"]
+    for rule, place in rules:
+        expires, name = rule.get("Expiration", {}), rule.get("ID", "without an ID")
+        if not expires.keys() & {"Days", "Date"} or _needs_tag(rule):
+            continue
+        if PIPELINE.startswith(place):
+            return to_do(
+                f"lifecycle rule {name} of bucket {bucket} deletes {PIPELINE} too: a program with"
+                " an old idempotency key would add its data twice. Give it the prefix of a table"
+            )
+        kept = int(given.get("retentionDays", env.SWEEP_LIMITS["retentionDays"]))
+        if expires.get("Days", 0) <= kept and any(one.startswith(place) for one in served):
+            return to_do(
+                f"lifecycle rule {name} of bucket {bucket} deletes what has {kept} days or less:"
+                f" also the documents of jobs there. Set more than retentionDays, {kept}"
+            )
     aborting = [
-        (int(rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]), _place(rule))
-        for rule in rules
-        if rule["Status"] == "Enabled" and "AbortIncompleteMultipartUpload" in rule
+        (int(rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]), place)
+        for rule, place in rules
+        if "AbortIncompleteMultipartUpload" in rule
     ]
-    least = min((days for days, _ in aborting), default=LEAST_DAYS)
+    near = [
+        days
+        for days, place in aborting
+        if any(one.startswith(place) or place.startswith(one) for one in served)
+    ]
+    least = min(near, default=LEAST_DAYS)
     if least < LEAST_DAYS:
         return to_do(
             f"a lifecycle rule of bucket {bucket} aborts uploads after {least} day: a job that"
             f" runs longer loses its data. Set it to {LEAST_DAYS} days or more"
         )
-    here = [days for days, place in aborting if around.prefix.startswith(place)]
-    if not here:
+    here = [days for days, place in aborting if any(one.startswith(place) for one in served)]
+    if not all(any(one.startswith(place) for _, place in aborting) for one in served):
         return to_do(
             f"bucket {bucket} has no lifecycle rule for all keys that aborts incomplete uploads:"
             " add one, with more days than your longest job runs, for uploads whose job left no"
@@ -205,8 +228,16 @@ def lifecycle(around: Deployment) -> Finding:
 
 def _place(rule: dict[str, Any]) -> str:
     """The prefix that a lifecycle rule is for; one from before filters has it itself."""
-    both = {**rule, **rule.get("Filter", {}), **rule.get("Filter", {}).get("And", {})}
-    return str(both.get("Prefix", ""))
+    return str(_filter(rule).get("Prefix", ""))
+
+
+def _needs_tag(rule: dict[str, Any]) -> bool:
+    """True if a lifecycle rule is for objects with a tag alone; documents have none."""
+    return not _filter(rule).keys().isdisjoint({"Tag", "Tags"})
+
+
+def _filter(rule: dict[str, Any]) -> dict[str, Any]:
+    return {**rule, **rule.get("Filter", {}), **rule.get("Filter", {}).get("And", {})}
 
 
 def policy(around: Deployment) -> Finding:
