@@ -42,7 +42,9 @@ FOR_PREFIXES = 7_000
 _KEY = r"arn:aws[a-z\-]*:kms:[a-z0-9\-]+:\d{12}:key/[A-Za-z0-9\-]+"
 # No alias, and no bucket of another kind: `s3commit.core.formats.layout`.
 _ALIAS = r"(?!.*(?:-s3alias|\.mrap|--(?:ol|op|x|xa|table)-s3)\Z)"
-_BUCKET = rf"{_ALIAS}[a-z0-9][a-z0-9.\-]{{1,61}}[a-z0-9]"
+# The CDK refuses a dot beside a dot or '-', and an IP address, with a stack trace.
+_ODD = r"(?!.*(?:\.[.\-]|-\.))(?!(?:\d{1,3}\.){3}\d{1,3}\Z)"
+_BUCKET = rf"{_ALIAS}{_ODD}[a-z0-9][a-z0-9.\-]{{1,61}}[a-z0-9]"
 
 
 class ConfigError(ValueError):
@@ -164,8 +166,9 @@ class DeployConfig:
     fresh_tables: tuple[str, ...] = _listed(
         # CloudWatch looks back a week at most (`stacks.observability`), and a dimension's value
         # is ASCII: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_Dimension.html
-        r"(?:(?!\.{1,2}/)[!-.0-~]+/)+=(?:[1-9]\d?|1[0-5]\d|16[0-8])",
-        "ASCII prefixes that end with '/', each with '=' and 1 to 168 hours",
+        # An alarm's name, which has the prefix, has 255 characters at most.
+        r"(?=.{1,200}\Z)(?:(?!\.{1,2}/)[!-.0-~]+/)+=(?:[1-9]\d?|1[0-5]\d|16[0-8])",
+        "short ASCII prefixes that end with '/', each with '=' and 1 to 168 hours",
     )
     catalogs: tuple[str, ...] = _listed(
         # IAM would take *, ? and $ in a policy for other names too; Glue has names in lower case.
@@ -270,8 +273,11 @@ class DeployConfig:
 
     @property
     def fresh(self) -> dict[str, int]:
-        """How many hours a table may go without a commit, by its prefix."""
+        """How many hours a table may go without a commit, by its prefix. Raises `ConfigError`."""
         split = [one.rpartition("=") for one in self.fresh_tables]
+        named = {prefix.replace("/", "--") for prefix, *_ in split}  # as the CDK names the alarms
+        if len(named) < len(split):
+            raise ConfigError(f"{PREFIX}freshTables has a prefix twice, where '/' is as '--'")
         return {prefix: int(hours) for prefix, _, hours in split}
 
     @property

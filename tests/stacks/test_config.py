@@ -61,7 +61,7 @@ GOOD: dict[str, tuple[Any, Any]] = {
 }
 BAD: dict[str, list[Any]] = {
     "name": ["", "Dev", "1st", "a" * 21, 3],
-    "bucketName": ["x", "My-Lake", "a/b"],
+    "bucketName": ["x", "My-Lake", "a/b", "a..b", "a.-b", "a-.b", "192.168.1.1"],
     "importBucket": ["s3://lake", *(f"lake{end}" for end in ALIAS_ENDS)],
     "events": ["sns", True],
     "kmsKeyArn": ["alias/mine", "arn:aws:kms:eu-central-1:111122223333:alias/mine"],
@@ -93,7 +93,17 @@ BAD: dict[str, list[Any]] = {
     "protectNames": ["true", "_SUCCESS", None],
     "operators": ["ops", "arn:aws:iam::1:role/ops", f"{OPERATOR},", [7], None],
     "freshTables": [
-        *("sales/", "sales=26", "sales/=0", "sales/=169", "sales/=x", "/=2", "a/../=2", "ä/=2")
+        *(
+            f"{'a' * 200}/=3",
+            "sales/",
+            "sales=26",
+            "sales/=0",
+            "sales/=169",
+            "sales/=x",
+            "/=2",
+            "a/../=2",
+            "ä/=2",
+        )
     ],
     "catalogs": [
         *({place: "db.t"} for place in ("a", "/", "a//", "/a/", "../", "a*/", "$a/")),
@@ -169,6 +179,8 @@ def test_an_imported_bucket_is_not_configured(parameter: str) -> None:
         ({"catalogs": "a/=d.t", "lambdaConcurrency": LEAST + 1}, "must be at least 10 with s3c"),
         ({"prefixes": "a/", "catalogs": "a-2/=d.t"}, "has none for a-2/, which"),
         ({"prefixes": "a/b/", "freshTables": "a/=2"}, "has none for a/, which"),
+        ({"freshTables": "a/=2,a/=3"}, "freshTables has a prefix twice"),
+        ({"freshTables": {"a/b/": 2, "a--b/": 2}}, "freshTables has a prefix twice"),
         ({"prefixes": [f"{one}/" for one in range(20)]}, "has 20, too many for the 10,240"),
         ({"prefixes": "x" * 1200 + "/"}, "has 1, too many for"),
         ({"retentionDays": 9, "ledgerTtlDays": 10}, "at least 2 less than s3commit:ledgerTtlDays"),
