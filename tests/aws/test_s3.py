@@ -10,6 +10,7 @@ import pytest
 
 from s3commit.aws import clients
 from s3commit.aws.clients import Encryption
+from s3commit.aws.failures import OTHER_REGION
 from s3commit.aws.s3 import CONFLICT_TRIES, S3ObjectStore
 from s3commit.core.model.errors import (
     AccessError,
@@ -177,6 +178,33 @@ def test_keys_that_xml_can_not_carry_come_encoded(store: S3ObjectStore, answers:
     assert "encoding-type=url" in answers.requests[0].url
     assert "key-marker=a%01%20b%2B" in answers.requests[1].url
     assert "upload-id-marker=one" in answers.requests[1].url
+
+
+REDIRECTED: dict[str, Callable[[S3ObjectStore], object]] = {
+    "list": lambda store: list(store.list("lake", "")),
+    "list_uploads": lambda store: list(store.list_uploads("lake", "")),
+    "get": lambda store: store.get("lake", "k", max_bytes=9),
+    "head": lambda store: store.head("lake", "k"),
+    "put": lambda store: store.put("lake", "k", b"x"),
+    "delete": lambda store: store.delete("lake", "k"),
+    "complete_upload": complete,
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "region"), [(301, ""), (301, "eu-west-1"), (302, ""), (307, ""), (308, "")]
+)
+@pytest.mark.parametrize("body", ["<Error><Code>PermanentRedirect</Code></Error>", "<html>moved"])
+@pytest.mark.parametrize("verb", REDIRECTED)
+def test_an_endpoint_that_redirects_each_request_is_one_line(
+    store: S3ObjectStore, answers: Answers, verb: str, body: str, status: int, region: str
+) -> None:
+    """As one of HTTP before HTTPS: botocore asks it for ever in which region the bucket is."""
+    for _ in range(1000):
+        answers.add(status, body, **({"x_amz_bucket_region": region} if region else {}))
+    with pytest.raises(NeedsOperatorError, match="set AWS_REGION and the endpoint to") as caught:
+        REDIRECTED[verb](store)
+    assert caught.value.code == OTHER_REGION
 
 
 STORED = {"Key": "a", "ETag": "e", "Size": "1", "LastModified": "2026-11-21T22:00:00.000Z"}

@@ -177,6 +177,9 @@ def translated(what: str) -> Iterator[None]:
         yield
     except Exception as error:
         cause = getattr(error, "cause", None) or error
+        if isinstance(error, RecursionError):  # botocore asked the endpoint where the bucket is
+            why = f"{what}: the endpoint redirects each request{_FIXES[OTHER_REGION]}"
+            raise NeedsOperatorError(why, code=OTHER_REGION) from error
         if isinstance(error, ValueError) and str(error).startswith(_BAD_ENDPOINT):
             raise InvalidInputError(
                 f"{what}: {error}; set AWS_ENDPOINT_URL, or the service's own such as"
