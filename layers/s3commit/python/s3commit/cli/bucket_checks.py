@@ -143,7 +143,7 @@ def encryption(around: Deployment) -> Finding:
     key = default.get("KMSMasterKeyID", "")
     known = [given.get("kmsKeyArn", ""), *given.get("jobKeyArns", ())]
     if not key or key.endswith("alias/aws/s3") or any(one.endswith(key) for one in known):
-        return ok(f"bucket {bucket} encrypts with {key or 'a key of S3'}, and the pipeline may too")
+        return ok(f"bucket {bucket} encrypts with {key or 'a key of S3'}, as the pipeline may")
     if "alias/" in key:
         return skipped(f"bucket {bucket} encrypts with {key}: see that kmsKeyArn is that key's ARN")
     return to_do(
