@@ -294,7 +294,7 @@ def test_the_forms_name_options_that_exist() -> None:
             known = {option for one in command.params for option in one.opts} | {"--version"}
             named += (found := re.findall(r"--[\w-]+", words))
             assert {*found} <= known, f"{form.name}: s3commit {verb}{words}"
-    assert "--output" in named
+    assert "--json" in named
 
 
 def test_a_workflow_runs_pinned_actions_and_targets_that_exist() -> None:
