@@ -1,7 +1,5 @@
 """The checks by `doctor` of the data bucket, before a deployment and after it."""
 
-import json
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
@@ -17,14 +15,7 @@ from s3commit.core.model.errors import AccessError, NotFoundError
 
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
 KINDS = ("Queue", "Topic", "LambdaFunction")  # of notifications, as S3 names their settings
-# What `stacks.access` gives the functions, and a deployment its own handler.
-NEEDED = (
-    *("s3:putobject", "s3:getobject", "s3:deleteobject", "s3:abortmultipartupload"),
-    *("s3:listbucket", "s3:listbucketmultipartuploads", "s3:listmultipartuploadparts"),
-    *("s3:getbucketnotification", "s3:putbucketnotification"),
-)
 HAND_OVER = "docs/operations.md, Hand a bucket over"
-HEADER = "s3:x-amz-server-side-encryption"  # of its puts, with the parameter encryption
 
 
 def notifications(around: Deployment) -> Finding:
@@ -55,7 +46,7 @@ def owner(around: Deployment) -> Finding:
     found, _etag = read_owner(S3ObjectStore(around.connect("s3")), bucket)
     table = around.storage.get(env.TABLE_OUTPUT)
     where = f"{around.region}:{around.identity['Account']}"
-    ledger = f"arn:{_partition(around)}:dynamodb:{where}:table/{table}"
+    ledger = f"arn:{around.partition}:dynamodb:{where}:table/{table}"
     if found is None:
         return ok(f"bucket {bucket} has no owner yet: the first sweep, or job, notes it")
     if found.ledger == ledger:
@@ -93,7 +84,7 @@ def _importable(around: Deployment) -> Finding:
     return ok(f"bucket {bucket} can be imported: deploy with -c s3commit:importBucket={bucket}")
 
 
-def _set(around: Deployment, what: str, unset: dict[str, Any]) -> Any:
+def setting(around: Deployment, what: str, unset: dict[str, Any]) -> Any:
     """A setting of the data bucket; ``unset`` where nothing is. Raises if there is no bucket."""
     bucket = around.data_bucket
     doing = f"reading the {what.removeprefix('bucket_').replace('_', ' ')} of bucket {bucket}"
@@ -122,7 +113,7 @@ def supported(around: Deployment) -> Finding:
             f"bucket {bucket} is not of account {account}, which is not supported: deploy in the"
             " bucket's account, or use another bucket"
         )
-    lock = _set(around, "object_lock_configuration", {})
+    lock = setting(around, "object_lock_configuration", {})
     if "DefaultRetention" in lock.get("ObjectLockConfiguration", {}).get("Rule", {}):
         return to_do(
             f"bucket {bucket} has Object Lock with a default retention, which is not supported:"
@@ -138,7 +129,7 @@ def encryption(around: Deployment) -> Finding:
     """
     bucket, given = around.data_bucket, around.parameters or {}
     unset: dict[str, Any] = {"ServerSideEncryptionConfiguration": {"Rules": [{}]}}
-    found = _set(around, "bucket_encryption", unset)["ServerSideEncryptionConfiguration"]
+    found = setting(around, "bucket_encryption", unset)["ServerSideEncryptionConfiguration"]
     default = found["Rules"][0].get("ApplyServerSideEncryptionByDefault", {})
     key = default.get("KMSMasterKeyID", "")
     known = [given.get("kmsKeyArn", ""), *given.get("jobKeyArns", ())]
@@ -183,7 +174,7 @@ def lifecycle(around: Deployment) -> Finding:
     """
     bucket, given = around.data_bucket, around.parameters or {}
     served = [around.prefix] if around.prefix else given.get("prefixes", [""])
-    found = _set(around, "bucket_lifecycle_configuration", {"Rules": []})["Rules"]
+    found = setting(around, "bucket_lifecycle_configuration", {"Rules": []})["Rules"]
     rules = [(rule, _place(rule)) for rule in found if rule["Status"] == "Enabled"]
     for rule, place in rules:
         expires, name = rule.get("Expiration", {}), rule.get("ID", "without an ID")
@@ -238,98 +229,3 @@ def _needs_tag(rule: dict[str, Any]) -> bool:
 
 def _filter(rule: dict[str, Any]) -> dict[str, Any]:
     return {**rule, **rule.get("Filter", {}), **rule.get("Filter", {}).get("And", {})}
-
-
-def policy(around: Deployment) -> Finding:
-    """The bucket's policy does not have a Deny that may be meant for the pipeline too.
-
-    Policies of the organization are not looked at: the account can't read them.
-    """
-    bucket, none = around.data_bucket, {"Policy": '{"Statement": []}'}
-    text = _set(around, "bucket_policy", none)["Policy"]
-    denying = [
-        f"{statement.get('Sid', 'one without a Sid')} ({', '.join(keys) or 'no condition'})"
-        for statement in _many(json.loads(text)["Statement"])
-        if (keys := _unknown(around, statement)) is not None
-    ]
-    if denying:
-        return to_do(
-            f"the policy of bucket {bucket} denies requests that jobs need by {'; '.join(denying)}:"
-            f" check that it allows them to the roles below {_role(around, '')}; see"
-            ' "Policies of companies" in docs/deploy.md'
-        )
-    return ok(f"the policy of bucket {bucket} denies the pipeline nothing")
-
-
-def _unknown(around: Deployment, statement: dict[str, Any]) -> list[str] | None:
-    """The conditions of a Deny that may apply to the pipeline; None if it does not."""
-    principal = statement.get("Principal", "*")
-    named = _many(principal.get("AWS", []) if isinstance(principal, dict) else principal)
-    account = around.identity["Account"]
-    everyone = {"*", account, f"arn:{_partition(around)}:iam::{account}:root"}
-    meant = any(one in everyone or one.startswith(_role(around, "")) for one in named)
-    conditions = [
-        (operator, key, [json.dumps(value).strip('"') for value in _many(values)])
-        for operator, keys in statement.get("Condition", {}).items()
-        for key, values in keys.items()
-    ]
-    denied = [
-        action
-        for action in NEEDED
-        if _named(statement, action)
-        and all(_may_hold(_facts(around, action), *one) for one in conditions)
-    ]
-    if statement["Effect"] != "Deny" or not (meant and denied):
-        return None
-    return sorted({key for _, key, _ in conditions})
-
-
-def _named(statement: dict[str, Any], action: str) -> bool:
-    """True if the statement is for the action."""
-    patterns = _many(statement.get("Action", statement.get("NotAction", "*")))
-    is_named = any(fnmatchcase(action, str(pattern).lower()) for pattern in patterns)
-    return is_named is ("NotAction" not in statement)
-
-
-def _facts(around: Deployment, action: str) -> dict[str, str | None]:
-    """The values of conditions' keys in the pipeline's requests; None: the request has none."""
-    given = around.parameters or {}
-    with_header = action == "s3:putobject" and given.get("encryption")
-    return {
-        "aws:securetransport": "true",
-        "s3:tlsversion": "a current one",
-        "aws:principalarn": _role(around, "x"),
-        HEADER: given["encryption"] if with_header else None,
-        f"{HEADER}-aws-kms-key-id": given.get("kmsKeyArn") if with_header == "aws:kms" else None,
-    }
-
-
-def _may_hold(facts: dict[str, str | None], operator: str, key: str, values: list[str]) -> bool:
-    """False if the condition is known not to hold for the pipeline.
-
-    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
-    """
-    if key.lower() not in facts:
-        return True
-    fact = facts[key.lower()]
-    if "Null" in operator:
-        return (fact is None) == ("true" in values)
-    if fact is None:
-        return "Not" in operator or "IfExists" in operator
-    with_wildcards = "Like" in operator or "Arn" in operator
-    found = fnmatchcase if with_wildcards else str.__eq__
-    return any(found(fact, value) for value in values) is ("Not" not in operator)
-
-
-def _role(around: Deployment, name: str) -> str:
-    """The ARN of a role of the deployment."""
-    path = around.stack(env.PIPELINE_STACK)
-    return f"arn:{_partition(around)}:iam::{around.identity['Account']}:role/{path}/{name}"
-
-
-def _partition(around: Deployment) -> str:
-    return around.identity["Arn"].split(":")[1]
-
-
-def _many(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]

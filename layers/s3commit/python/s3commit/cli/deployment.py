@@ -93,6 +93,11 @@ class Deployment:
         )
         return found
 
+    @property
+    def partition(self) -> str:
+        """AWS's, as ARNs name it."""
+        return self.identity["Arn"].split(":")[1]
+
     @cached_property
     def notifications(self) -> dict[str, Any]:
         """The bucket's GetBucketNotificationConfiguration."""

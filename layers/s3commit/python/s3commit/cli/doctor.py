@@ -22,12 +22,12 @@ from s3commit.cli.bucket_checks import (
     lifecycle,
     notifications,
     owner,
-    policy,
     prefixes,
     supported,
 )
 from s3commit.cli.deployment import NOT_NAMED, Deployment, Finding, ok, skipped, to_do
 from s3commit.cli.options import name_option, with_session
+from s3commit.cli.policy_check import policy
 from s3commit.cli.render import CommandError
 from s3commit.cli.session import Session
 from s3commit.core.formats.layout import MAGIC_PREFIX, parse_destination

@@ -1,0 +1,108 @@
+"""The check by `doctor` of the data bucket's policy: a Deny that meets the pipeline's requests."""
+
+import json
+from fnmatch import fnmatchcase
+from typing import Any
+
+from s3commit.aws import env
+from s3commit.cli.bucket_checks import setting
+from s3commit.cli.deployment import Deployment, Finding, ok, to_do
+
+# The rights of the functions (`stacks.access`), and of a deployment's own handler.
+NEEDED = (
+    *("s3:putobject", "s3:getobject", "s3:deleteobject", "s3:abortmultipartupload"),
+    *("s3:listbucket", "s3:listbucketmultipartuploads", "s3:listmultipartuploadparts"),
+    *("s3:getbucketnotification", "s3:putbucketnotification"),
+)
+HEADER = "s3:x-amz-server-side-encryption"  # of its puts, with the parameter encryption
+
+
+def policy(around: Deployment) -> Finding:
+    """The bucket's policy does not have a Deny that may be meant for the pipeline too.
+
+    Policies of the organization are not looked at: the account can't read them.
+    """
+    bucket, none = around.data_bucket, {"Policy": '{"Statement": []}'}
+    text = setting(around, "bucket_policy", none)["Policy"]
+    denying = [
+        f"{statement.get('Sid', 'one without a Sid')} ({', '.join(keys) or 'no condition'})"
+        for statement in _many(json.loads(text)["Statement"])
+        if (keys := _unknown(around, statement)) is not None
+    ]
+    if denying:
+        return to_do(
+            f"the policy of bucket {bucket} denies requests that jobs need by {'; '.join(denying)}:"
+            f" check that it allows them to the roles below {_role(around, '')}; see"
+            ' "Policies of companies" in docs/deploy.md'
+        )
+    return ok(f"the policy of bucket {bucket} denies the pipeline nothing")
+
+
+def _unknown(around: Deployment, statement: dict[str, Any]) -> list[str] | None:
+    """The conditions of a Deny that may apply to the pipeline; None if it does not."""
+    principal = statement.get("Principal", "*")
+    named = _many(principal.get("AWS", []) if isinstance(principal, dict) else principal)
+    account = around.identity["Account"]
+    everyone = {"*", account, f"arn:{around.partition}:iam::{account}:root"}
+    meant = any(one in everyone or one.startswith(_role(around, "")) for one in named)
+    conditions = [
+        (operator, key, [json.dumps(value).strip('"') for value in _many(values)])
+        for operator, keys in statement.get("Condition", {}).items()
+        for key, values in keys.items()
+    ]
+    denied = [
+        action
+        for action in NEEDED
+        if _named(statement, action)
+        and all(_may_hold(_facts(around, action), *one) for one in conditions)
+    ]
+    if statement["Effect"] != "Deny" or not (meant and denied):
+        return None
+    return sorted({key for _, key, _ in conditions})
+
+
+def _named(statement: dict[str, Any], action: str) -> bool:
+    """True if the statement is for the action."""
+    patterns = _many(statement.get("Action", statement.get("NotAction", "*")))
+    is_named = any(fnmatchcase(action, str(pattern).lower()) for pattern in patterns)
+    return is_named is ("NotAction" not in statement)
+
+
+def _facts(around: Deployment, action: str) -> dict[str, str | None]:
+    """The values of conditions' keys in the pipeline's requests; None: the request has none."""
+    given = around.parameters or {}
+    with_header = action == "s3:putobject" and given.get("encryption")
+    return {
+        "aws:securetransport": "true",
+        "s3:tlsversion": "a current one",
+        "aws:principalarn": _role(around, "x"),
+        HEADER: given["encryption"] if with_header else None,
+        f"{HEADER}-aws-kms-key-id": given.get("kmsKeyArn") if with_header == "aws:kms" else None,
+    }
+
+
+def _may_hold(facts: dict[str, str | None], operator: str, key: str, values: list[str]) -> bool:
+    """False if the condition is known not to hold for the pipeline.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
+    """
+    if key.lower() not in facts:
+        return True
+    fact = facts[key.lower()]
+    if "Null" in operator:
+        return (fact is None) == ("true" in values)
+    if fact is None:
+        return "Not" in operator or "IfExists" in operator
+    with_wildcards = "Like" in operator or "Arn" in operator
+    found = fnmatchcase if with_wildcards else str.__eq__
+    return any(found(fact, value) for value in values) is ("Not" not in operator)
+
+
+def _role(around: Deployment, name: str) -> str:
+    """The ARN of a role of the deployment."""
+    path = around.stack(env.PIPELINE_STACK)
+    return f"arn:{around.partition}:iam::{around.identity['Account']}:role/{path}/{name}"
+
+
+def _many(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
