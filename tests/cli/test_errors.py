@@ -1,6 +1,7 @@
 """How the command ends when it can not do what was asked: one line, and the exit code."""
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -99,17 +100,37 @@ def test_what_nobody_expected_has_its_traceback_and_ends_in_one_line(desk: Desk)
     assert told.splitlines()[-1] == line
 
 
+WAYS = {"> /dev/full": "No space left on device", ">&-": "Bad file descriptor"}
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("asked", [["status", "--help"], ["--version"], ["local", "break", "-h"]])
 def test_an_output_that_can_not_be_written_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, asked: list[str], unbuffered: str
+    monkeypatch: pytest.MonkeyPatch, asked: list[str], way: str, unbuffered: str
 ) -> None:
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-    command = [sys.executable, "-m", "s3commit", *asked]
-    done = ran("sh", "-c", '"$@" > /dev/full', "sh", *command)
-    line = "the output could not be written (No space left on device); what was done stays done"
+    done = redirected(way, *asked)
+    line = f"the output could not be written ({WAYS[way]}); what was done stays done"
     assert done.stderr == f"Error: {line}\n"
     assert done.returncode == 1
+
+
+def redirected(way: str, *asked: str) -> subprocess.CompletedProcess[str]:
+    return ran("sh", "-c", f'"$@" {way}', "sh", sys.executable, "-m", "s3commit", *asked)
+
+
+@pytest.mark.parametrize("way", ["2>&-", "2> /dev/full"])
+@pytest.mark.parametrize("out", ["", *WAYS])
+@pytest.mark.parametrize(("asked", "code"), [("--version", 0), ("no-such-verb", 2)])
+def test_without_a_place_for_errors_the_exit_code_is_a_documented_one(
+    way: str, out: str, asked: str, code: int
+) -> None:
+    """And no line that is not data is among the data."""
+    done = redirected(f"{way} {out}", asked)
+    printed = "" if out or code else f"s3commit, version {__version__}\n"
+    assert (done.stdout, done.stderr) == (printed, "")
+    assert done.returncode == (1 if code and "full" in way else code or int(out != ""))
 
 
 NUMBERS = [

@@ -1,9 +1,11 @@
 """The command, its verbs, and how an error ends it: one line on stderr, and the exit code."""
 
 import io
+import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -54,6 +56,11 @@ class App(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """See click. A name that the terminal's encoding lacks is written in escapes."""
+        # For one that is closed click takes the other, or says nothing: output fails, errors go.
+        if sys.stdout is None:
+            sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+        if sys.stderr is None:
+            sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
@@ -63,8 +70,9 @@ class App(click.Group):
             if not _is_of_output(error):
                 raise
             line = f"the output could not be written ({error.strerror}); what was done stays done"
-            click.echo(f"Error: {line}", err=True)
-            sys.stdout = None  # or else Python writes the rest at its end
+            with suppress(OSError):
+                click.echo(f"Error: {line}", err=True)
+            sys.stdout = sys.stderr = None  # or else Python writes the rest at its end
             sys.exit(FAILED)
 
     def invoke(self, ctx: click.Context) -> Any:
