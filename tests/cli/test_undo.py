@@ -92,14 +92,26 @@ def test_what_was_replaced_comes_back_or_is_left(
     assert sorted(desk.world.visible().values()) == [b"0 a0", b"1 a0"]
 
 
-def test_in_python_a_dry_run_says_the_same(of_python: Desk) -> None:
+@pytest.mark.parametrize("foreign", [{}, {"sales/foreign.csv": b"x"}])
+def test_in_python_a_dry_run_says_the_same(of_python: Desk, foreign: dict[str, bytes]) -> None:
+    """Where a file is not a job's, the number of rows that come back is not known."""
     desk = of_python
     desk.committed_job(OTHER)
+    for key, body in foreign.items():
+        desk.world.store.put(BUCKET, key, body)
     desk.committed_job(conflict=Conflict.REPLACE)
     before = desk.world.all_keys()
     would = s3commit.undo(SALES, JOB, dry_run=True)
+    back = 2 + len(foreign)
     assert (would, desk.world.all_keys()) == (
-        CommitResult(SALES, files=2, rows=8, bytes=8, replaced=2, dry_run=True),
+        CommitResult(
+            SALES,
+            files=back,
+            rows=0 if foreign else 8,
+            bytes=8 + len(foreign),
+            replaced=2,
+            dry_run=True,
+        ),
         before,
     )
     done = s3commit.undo(SALES, JOB)

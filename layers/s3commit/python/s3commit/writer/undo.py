@@ -165,7 +165,8 @@ def _connect(
 def _would(planned: PlannedUndo) -> CommitResult:
     """The result of a dry run."""
     place, backs = planned.directory.destination.uri, [file for file, _ in planned.restores]
-    rows, size = sum(one.rows or 0 for one in backs), sum(one.length for one in backs)
+    known, size = [one.rows for one in backs], sum(one.length for one in backs)
+    rows = 0 if None in known else sum(filter(None, known))
     removed = len(planned.found.removes)
     return CommitResult(place, "", len(backs), rows, size, removed, dry_run=True)
 
