@@ -324,3 +324,10 @@ def test_without_a_job_the_stack_has_to_be_named(desk: Desk, executions: MemoryE
     for where in ([], ["--table", TABLE]):
         assert desk.json("sweep", *where)["visited"] == 0
     assert executions.started == {}
+
+
+@pytest.mark.parametrize("why", [AccessError, TransientError, InvalidInputError])
+def test_a_sweep_says_why_the_stack_can_not_be_read(desk: Desk, why: type[S3CommitError]) -> None:
+    """What to type instead is no help without credentials, or without a network."""
+    desk.stacks.refusal = why("the reason")
+    assert "the reason" in desk.fails("sweep", "--table", TABLE, exit_code=1)

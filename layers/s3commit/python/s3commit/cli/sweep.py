@@ -5,6 +5,7 @@ from dataclasses import replace
 import click
 
 from s3commit.aws import env
+from s3commit.aws.failures import answered
 from s3commit.cli.options import (
     age_option,
     dry_run_option,
@@ -15,7 +16,7 @@ from s3commit.cli.options import (
 from s3commit.cli.render import CommandError, coded, cures
 from s3commit.cli.session import Session
 from s3commit.core.model.amounts import many
-from s3commit.core.model.errors import TransientError
+from s3commit.core.model.errors import AccessError, TransientError
 from s3commit.core.sweep.actions import encode_report
 from s3commit.core.sweep.questions import run_sweep
 from s3commit.core.sweep.sweep import Limits, Sweep
@@ -41,6 +42,11 @@ def sweep(session: Session, *, machine: str | None, dry_run: bool, **limits: int
     typed = {name: seconds for name, seconds in limits.items() if seconds is not None}
     given = session.parameters(table)
     if machine is None or (given is None and len(typed) < len(limits)):
+        try:
+            _ = session.deployment.storage
+        except AccessError as error:
+            if not answered(error):  # there are no credentials
+                raise
         raise click.UsageError(
             "no stack has the limits and the state machine of the deployment with that table:"
             " give --stuck-after, --abandoned-after, --retention and --state-machine (the stack's"
