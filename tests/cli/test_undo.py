@@ -1,7 +1,10 @@
 """``s3commit undo``: what a person sees before and after, and what the other verbs say then."""
 
+import itertools
 import json
+import re
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -119,6 +122,24 @@ def test_in_python_a_dry_run_says_the_same(of_python: Desk, foreign: dict[str, b
     assert replace(done, job_id="", manifest="", dry_run=True) == would
     with pytest.raises(JobRefusedError, match="was undone by job"):
         s3commit.undo(SALES, JOB, dry_run=True)
+
+
+def test_a_job_that_ends_during_the_look_is_not_taken_for_a_deletion_by_hand(desk: Desk) -> None:
+    """It removes the job's files between the listing of the jobs and that of the files."""
+    said = set[str]()
+    for point in itertools.count(1):
+        world = World(versioned=True)
+        desk = Desk(world)
+        desk.committed_job()
+        world.clock.advance(60)
+        replace_all = partial(desk.committed_job, OTHER, conflict=Conflict.REPLACE)
+        world.plan.run_before(None, replace_all, nth=point)
+        world.plan.forget_calls()
+        told = desk.run_any("undo", job_directory(JOB).uri, "--dry-run").output
+        if not world.plan.fired:
+            break
+        said |= {*re.findall(r"\[(\w+)\]", told)}
+    assert said == {"NOTHING_TO_UNDO"}
 
 
 def test_log_says_which_undo_has_undone_a_job(desk: Desk) -> None:

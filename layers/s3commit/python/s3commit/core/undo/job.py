@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import filterfalse
@@ -55,14 +55,20 @@ class PlannedUndo:
 
 
 def plan_undo(
-    ports: S3Ports, directory: JobDirectory, *, leave_removed: bool, after: Iterable[Done] = ()
+    ports: S3Ports, directory: JobDirectory, *, leave_removed: bool, after: Sequence[Done] = ()
 ) -> PlannedUndo:
     """The work of an undo of the job, ``after`` others. Changes nothing, and needs no ledger.
 
     Raises `JobRefusedError` as `look_back`, ``REPLACED_SINCE``, ``LIST_GONE`` and ``TOO_LARGE`` if
     what the job replaced can't come back, and ``VERSIONS_GONE`` if the bucket has not kept it all.
     """
-    found = look_back(Look(ports), directory, after)
+    try:
+        found = look_back(Look(ports), directory, after)
+    except JobRefusedError as error:
+        if error.code != "FILES_CHANGED":
+            raise
+        # A job that removed the file may have ended since the jobs were listed: then it is found.
+        found = look_back(Look(ports), directory, after)
     if leave_removed:
         if not found.removes:
             refuse(NOTHING_TO_UNDO, f"none of the files of job {directory.job_id} exist any more")
