@@ -23,10 +23,10 @@ def desk() -> Desk:
     return Desk(World(versioned=True))
 
 
-def undo(desk: Desk, job_id: str, undo_id: str) -> None:
+def undo(desk: Desk, job_id: str, undo_id: str, *how: str) -> None:
     desk.environment.new_id = lambda: undo_id  # type: ignore[method-assign]
     desk.environment.on_sleep = lambda: desk.world.run(job_directory(undo_id))
-    desk.run("undo", job_id, *WHERE)
+    desk.run("undo", job_id, *WHERE, *how)
     desk.world.clock.advance(60)
 
 
@@ -114,6 +114,39 @@ def test_each_place_says_whether_a_job_is_undone(
         assert ("took that back" in told) is (fate == "taken back")
         untrue = ("made visible", "replaced by a later job", "2 of 2 files")
         assert not by or [one for one in untrue if one in told] == []
+
+
+@pytest.mark.parametrize("more", [0, 1, 2])
+@pytest.mark.parametrize("place", [*ROWS, *VIEWS])
+def test_what_an_undo_of_an_undo_has_left_out_is_not_said_to_be_back(
+    desk: Desk, browser: Browser, place: str, more: int
+) -> None:
+    """Nor do later undos bring it back."""
+    later = [number * 8 + OTHER[8:] for number in "567"]
+    desk.committed_job(AGAIN)
+    desk.committed_job(JOB, files=FILES, conflict=Conflict.REPLACE)
+    desk.world.clock.advance(60)
+    undo(desk, JOB, THIRD)
+    undo(desk, THIRD, later[0], "--leave-removed")
+    for number in range(more):
+        undo(desk, later[number], later[number + 1])
+    told = (ROWS | VIEWS)[place](desk, browser)
+    shown = {one for one in (THIRD, *later) if one[:8] in told}
+    assert shown == ({THIRD} if place in ROWS else {THIRD, *shown})
+    assert [one for one in ("took that back", "brought back") if one in told] == []
+    document = desk.shown()
+    assert (document["undoneBy"], document["next"]) == (THIRD, ["nothing: it is undone"])
+
+
+def test_an_undo_that_removes_what_came_back_is_said(desk: Desk) -> None:
+    desk.committed_job(AGAIN)
+    desk.committed_job(JOB, files=FILES, conflict=Conflict.REPLACE)
+    desk.world.clock.advance(60)
+    taken_back(desk)
+    undo(desk, OTHER, "5" * 8 + OTHER[8:], "--leave-removed")
+    by = {one["jobId"][:2]: one["undoneBy"] for one in desk.json("log", SALES)["jobs"]}
+    assert by == {"44": None, JOB[:2]: THIRD, "22": OTHER, "11": "5" * 8 + OTHER[8:], "55": None}
+    assert desk.shown()["undoneBy"] == THIRD
 
 
 @pytest.mark.parametrize("fate", FATES)

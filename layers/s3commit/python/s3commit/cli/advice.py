@@ -184,10 +184,11 @@ def _after_the_end(job: JobFacts, fate: Fate) -> list[Step]:
     if job.failure is not None:
         line = "nothing for this job, it has ended; for its data, follow the error's advice"
         return [Step(line)]
+    undo = f"s3commit undo {fate.last} --destination {typed} --dry-run"
+    if fate.by:
+        revert = [Step("to revert the undo:", undo)] if fate.last else []
+        return [Step("nothing: it is undone"), *revert]
     if fate.last:
-        undo = f"s3commit undo {fate.last} --destination {typed} --dry-run"
-        if fate.by:
-            return [Step("nothing: it is undone"), Step("to revert the undo:", undo)]
         return [Step("nothing: its data was brought back"), Step("to undo it again:", undo)]
     undo = f"s3commit undo {job.name} --dry-run"
     if job.undoes:

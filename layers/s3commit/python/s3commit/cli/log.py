@@ -98,7 +98,8 @@ def log_document(
 
     found = sorted(_begun(session, destination).items(), key=itemgetter(1), reverse=True)
     left = None if listed is None else Counter(owner_of(one.key) or "" for one in listed)
-    read, rest = partial(_document, session, destination, left), iter(found)
+    leaving = set[str]()
+    read, rest = partial(_document, session, destination, left, leaving), iter(found)
     seen: list[dict[str, Any]] = []
     jobs: list[dict[str, Any]] = []
     while len(jobs) < limit and (some := list(islice(rest, limit))):
@@ -109,7 +110,7 @@ def log_document(
         each.sort(key=lambda job: (job["endedAt"] or "9", job["startedAt"]))
     more = len(jobs) > limit or next(rest, None) is not None
     undos = (one for one in seen if one["undoes"] and one["state"] == JobState.COMMITTED)
-    undone = undone_by((one["jobId"], one["undoes"]) for one in undos)
+    undone = undone_by(((one["jobId"], one["undoes"]) for one in undos), leaving)
     shown = [{**one, "undoneBy": undone.get(one["jobId"])} for one in jobs[-limit:]]
     return {"destination": destination.uri, "complete": not more, "jobs": shown}
 
@@ -148,9 +149,16 @@ def _begun(session: Session, destination: Destination) -> dict[str, str]:
 
 
 def _document(
-    session: Session, destination: Destination, left: Counter[str] | None, begun: tuple[str, str]
+    session: Session,
+    destination: Destination,
+    left: Counter[str] | None,
+    leaving: set[str],
+    begun: tuple[str, str],
 ) -> dict[str, Any] | None:
-    """The row of a job; None if it was deleted since it was listed, as by the jar."""
+    """The row of a job; None if it was deleted since it was listed, as by the jar.
+
+    The ids of undos that leave removed what their jobs had replaced are added to ``leaving``.
+    """
     job_id, listed = begun
     directory = JobDirectory(destination, job_id)
     try:
@@ -158,6 +166,7 @@ def _document(
     except NotFoundError:
         return None
     said, result, header = job.spec or job.record, job.result, job.header
+    leaving.update([job_id] * bool(header and header.leaves_removed))
     began = read_moment(said.created_at) if said else ""
     ended = result.finished_at if result else job.record and job.record.finished_at
     ended = read_moment(ended or "") or (header and read_moment(header.decided_at)) or None

@@ -52,9 +52,13 @@ def ls(session: Session, *, destination: Destination, job: NamedJob | None) -> N
 
 
 def _list_jobs(session: Session, destination: Destination) -> None:
+    leaving = set[str]()
+
     def read(directory: JobDirectory) -> dict[str, Any]:
         try:
-            return _job_document(read_commit_header(session.store, directory))
+            header = read_commit_header(session.store, directory)
+            leaving.update([header.job_id] * header.leaves_removed)
+            return _job_document(header)
         except NOT_READABLE as error:
             problem = unreadable(directory.commits[len(destination.prefix) :], error)
             return {**_job_document(None, problem), "jobId": directory.job_id}
@@ -62,7 +66,7 @@ def _list_jobs(session: Session, destination: Destination) -> None:
     manifests = manifests_at(session.store, destination)
     found = session.parallel(read, [directory for directory, _ in manifests])
     jobs = sorted(found, key=lambda job: (job["decidedAt"] or "", job["jobId"]))
-    undone = undone_by((job["jobId"], job["undoes"]) for job in jobs if job["undoes"])
+    undone = undone_by(((job["jobId"], job["undoes"]) for job in jobs if job["undoes"]), leaving)
     jobs = [{**job, "undoneBy": undone.get(job["jobId"])} for job in jobs]
     session.out.table({"destination": destination.uri, "jobs": jobs}, "jobs", _JOBS)
     known = [job for job in jobs if job["problem"] is None]

@@ -133,7 +133,9 @@ def jobs_document(
     taken = {one.ref for one in _oldest(still_open) if committed_holder(ledger, one)}
     requests, unseen = _read_requests(session, records)
     ended = [one for one in (*records, *later) if one.state is JobState.COMMITTED]
-    undone = undone_by((_name(one), _name(one, one.undoes)) for one in ended if one.undoes)
+    undos = [one for one in ended if one.undoes]
+    leaving = {_name(one) for one in undos if not (one.replaced and one.replaced.restores_all)}
+    undone = undone_by(((_name(one), _name(one, one.undoes)) for one in undos), leaving)
     jobs = [
         _document(one, waits, executions, requests, now, taken=taken)
         | {"undoneBy": undone.get(_name(one), (None, None))[1]}

@@ -8,7 +8,7 @@ from s3commit.cli.render import moment
 from s3commit.cli.session import Session
 from s3commit.core.documents.job_json import read_spec
 from s3commit.core.formats.layout import JobDirectory
-from s3commit.core.jobs.past_commits import manifests_at, read_commits, undone_jobs
+from s3commit.core.jobs.past_commits import manifests_at, read_commits, undone_by
 from s3commit.core.model.errors import S3CommitError
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.moments import shifted
@@ -21,7 +21,8 @@ class Fate:
     """The effect of later jobs on a committed one.
 
     ``by`` is the id of the undo in effect; empty: it is not undone. ``last`` is the last of its
-    undos, of the undos of these, and so on: the one to undo next. It is empty without any undo.
+    undos, of the undos of these, and so on: the one to undo next. It is empty without any undo, and
+    where one of these has left out what it would have brought back.
     ``means`` is all that in a sentence. ``overwritten`` is true if overwrites have removed files
     since, perhaps its own. ``problem`` is why all that is not known.
     """
@@ -34,7 +35,7 @@ class Fate:
 
 
 def fate_of(session: Session, job: JobDirectory) -> Fate:
-    """The effect of later jobs at its destination on a committed job, by `undone_jobs`.
+    """The effect of later jobs at its destination on a committed job, by `undone_by`.
 
     Requests: a listing of ``_commits/``, a GET for each later job, and one for the undo's writer.
     """
@@ -45,11 +46,13 @@ def fate_of(session: Session, job: JobDirectory) -> Fate:
     later.sort(key=lambda one: one[1].modified)
     some = read_commits(session.store, session.parallel, later[-MOST_LATER:])
     commits = {one.directory: one for one in some}
-    undone = undone_jobs(commits.values())
-    undos = {one.undoes: one.directory for one in commits.values() if one.undoes}
-    first, last = undos.get(job), job
+    leaving = {one.directory for one in commits.values() if one.header.leaves_removed}
+    pairs = [(one.directory, one.undoes) for one in commits.values() if one.undoes]
+    undone, undos = undone_by(pairs, leaving), {its: undo for undo, its in pairs}
+    first, last, is_left_out = undos.get(job), job, False
     while last in undos:
         last = undos.pop(last)
+        is_left_out |= last != first and last in leaving
     if first is None:
         standing = (one for one in commits.values() if one.directory not in undone)
         removed = (one.header.replaced for one in standing if not one.undoes)
@@ -66,4 +69,4 @@ def fate_of(session: Session, job: JobDirectory) -> Fate:
         said = read_spec(session.s3, undo.directory).who
         who = f"{by_of(said)}; " if said else ""
     means = f"undone by job {undo.header.job_id} ({who}{moment(undo.header.decided_at)})"
-    return Fate(undo.header.job_id, last.job_id, f"ended: {means}")
+    return Fate(undo.header.job_id, "" if is_left_out else last.job_id, f"ended: {means}")

@@ -133,8 +133,12 @@ def undone_jobs(commits: Iterable[Commit]) -> dict[JobDirectory, JobDirectory]:
     return undone_by((one.directory, one.undoes) for one in commits if one.undoes)
 
 
-def undone_by(undos: Iterable[tuple[AnyJob, AnyJob]]) -> dict[AnyJob, AnyJob]:
+def undone_by(
+    undos: Iterable[tuple[AnyJob, AnyJob]], leaving: Collection[AnyJob] = ()
+) -> dict[AnyJob, AnyJob]:
     """The jobs that are undone, each with its undo; ``undos`` are pairs of an undo and its job.
+
+    Of an undo the ``leaving`` ones bring nothing back, so what it has undone stays undone.
 
     No clock is asked: an undo comes after the job that it undoes, whatever the times say. Honest
     jobs make no circle; what a stranger's circle undoes depends on where the search begins.
@@ -143,6 +147,11 @@ def undone_by(undos: Iterable[tuple[AnyJob, AnyJob]]) -> dict[AnyJob, AnyJob]:
     for undo, job in undos:
         found.setdefault(job, []).append(undo)
     by: dict[AnyJob, AnyJob | None] = {}  # the undo in effect of each job
+
+    def keeps_removed(undo: AnyJob) -> bool:
+        back = by.get(undo, undo)  # it has brought back what this one had removed
+        return back is None or back in leaving or by.get(back) is not None
+
     for first, its_undos in found.items():
         path = {first: iter(its_undos)}  # a chain may be long, so nothing calls itself
         while path:
@@ -151,7 +160,6 @@ def undone_by(undos: Iterable[tuple[AnyJob, AnyJob]]) -> dict[AnyJob, AnyJob]:
             if (following := next(unknown, None)) is not None:
                 path[following] = iter(found.get(following, ()))
             else:
-                left = (one for one in found.get(job, ()) if by.get(one, one) is None)
-                by[job] = next(left, None)
+                by[job] = next(filter(keeps_removed, found.get(job, ())), None)
                 del path[job]
     return {job: undo for job, undo in by.items() if undo is not None}
