@@ -66,6 +66,7 @@ def test_an_ended_job_whose_documents_were_deleted_needs_nothing(desk: Desk) -> 
         desk.run("show", job, "--follow", "--table", TABLE, exit_code=0 if job == JOB else 3)
     state = desk.json("show", job_directory(JOB).uri)["state"]
     assert state == "COMMITTED"  # by S3 alone: its list is there, and no request
+    assert "COMMITTED" in desk.run("show", job_directory(JOB).uri, "--follow").stdout
 
 
 @pytest.mark.parametrize("asked_for", [True, False])

@@ -56,6 +56,10 @@ def follow(session: Session, look: Callable[[], JobFacts], timeout: int) -> JobR
                 session.out.line({"at": session.clock.now(), **change}, _sentence(session, change))
             if job.result is not None:
                 return job.result
+            if job.header and job.state == JobState.COMMITTED:  # its documents were deleted
+                head, ended = job.header, job.header.decided_at
+                counts = (head.files, head.bytes, head.rows)
+                return JobResult(job.job_id, Outcome.COMMITTED, None, *counts, ended, ended)
             if execution and dead_since and stopped:
                 steps = next_step(job, execution, [], session.epoch(), None, key_holder="")
                 says = f"the job is {job.state} and stopped; see: s3commit {again}"

@@ -16,6 +16,7 @@ from s3commit.core.documents.commit_manifest import (
 from s3commit.core.documents.replace_list import replaced_files
 from s3commit.core.formats.layout import JobDirectory, is_data, owner_of
 from s3commit.core.formats.strict_json import TOO_LARGE
+from s3commit.core.model.amounts import many
 from s3commit.core.model.errors import (
     AccessError,
     InvalidInputError,
@@ -62,8 +63,8 @@ def replaced_by(
         files = {one.key: one for one in look.held(islice(data, MAX_JOB_FILES + 1))}
     except NeedsOperatorError:
         return {}, JobRefusedError(
-            f"job {directory.job_id} replaced {header.replaced_files} files, and the list of them"
-            " has expired: it is kept for the deployment's retentionDays",
+            f"job {directory.job_id} replaced {many(header.replaced_files, 'file')}, and the list"
+            " of them has expired: it is kept for the deployment's retentionDays",
             code="LIST_GONE",
         )
     if len(files) > MAX_JOB_FILES:
