@@ -1,19 +1,23 @@
 """The batches of Arrow that a task gets are bounded, by a setting of the write's own."""
 
 import pickle
+import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession, functions
 
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.spark import batches
 from s3commit.spark.batches import BYTES, BYTES_KEY, FEWEST, RECORDS, RECORDS_KEY, collect
 from s3commit.writer.transfer import MIB
+from tests.servers import until
 from tests.spark.conftest import VERSION, settings
+from tests.spark.disturbed import fail_always, task_ids
 
 
 def wide(spark: SparkSession, rows: int, size: int) -> DataFrame:
@@ -99,3 +103,50 @@ def test_tasks_run_again_for_arrows_errors_alone_and_if_there_is_a_smaller_batch
     with pytest.raises(Exception, match=RECORDS_KEY if "arrow" in error else error):
         collect(frame)
     assert frame.runs == 1 + again
+
+
+# What Spark does for a session's own plans alone
+
+
+@pytest.mark.parametrize("ends", ["well", "after smaller batches", "with an error"])
+def test_what_a_frame_observes_reaches_its_program(spark: SparkSession, ends: str) -> None:
+    """As it does when Spark itself writes the frame."""
+    seen = Observation()
+    frame = spark.range(0, 50, 1, 2).observe(seen, functions.count("id").alias("rows"))
+
+    def task(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if ends == "with an error":
+            fail_always(*task_ids())
+        yield from too_large_above(FEWEST if ends == "after smaller batches" else 50)(found)
+
+    try:
+        collect(frame.mapInArrow(task, "rows long"))
+    except Exception as error:
+        assert "this task always fails" in str(error)
+    told: list[dict[str, Any]] = []
+    threading.Thread(target=lambda: told.append(seen.get), daemon=True).start()
+    until(lambda: told, "the observation", seconds=30)
+    if ends != "with an error":  # then Spark says what it knows of each release
+        assert told == [{"rows": 50}]
+
+
+@pytest.mark.skipif(VERSION < (4, 0), reason="Spark 3.5 has interrupts with Connect alone")
+def test_an_interrupt_of_the_session_ends_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    def task(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        Path(tmp_path, "runs").touch()
+        threading.Event().wait(60)
+        yield from found
+
+    interrupted: list[str] = []
+
+    def interrupt() -> None:
+        until(Path(tmp_path, "runs").exists, "a task")
+        interrupted.extend(spark.interruptAll())
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(Exception, match="CANCELLED"):
+        collect(spark.range(0, 2, 1, 1).mapInArrow(task, "id long"))
+    thread.join()
+    assert len(interrupted) == 1
+    assert not spark.sparkContext.getJobTags()

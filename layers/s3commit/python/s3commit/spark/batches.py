@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,19 +41,42 @@ def collect(frame: DataFrame) -> list[Row]:
     again, with the fewest rows. Raises the tasks' error, and `InvalidInputError`
     (``ROWS_TOO_LARGE``) if there is no smaller batch: Spark Connect has no settings of one plan.
     """
-    for plan in _plans(frame):
-        try:
-            return plan.collect()
-        except Exception as error:
-            if not _TOO_LARGE.search(str(error)):
-                raise
-            cause = error
-    raise InvalidInputError(
-        "the rows are too large for Arrow: a column may have 1 GiB in a batch. No file becomes"
-        f" visible. Set {RECORDS_KEY} so low that so many of the largest rows have less than 64 MB"
-        f" together, such as {FEWEST} for rows of 6 MB, and write again",
-        code="ROWS_TOO_LARGE",
-    ) from cause
+    plan = frame
+    try:
+        _tag(frame)
+        for plan in _plans(frame):
+            try:
+                return plan.collect()
+            except Exception as error:
+                if not _TOO_LARGE.search(str(error)):
+                    raise
+                cause = error
+        raise InvalidInputError(
+            "the rows are too large for Arrow: a column may have 1 GiB in a batch. No file becomes"
+            f" visible. Set {RECORDS_KEY} so low that so many of the largest rows have less than 64"
+            f" MB together, such as {FEWEST} for rows of 6 MB, and write again",
+            code="ROWS_TOO_LARGE",
+        ) from cause
+    finally:
+        _untag(frame, plan)
+
+
+def _tag(frame: DataFrame) -> None:
+    """Let an interrupt of the session, in Spark 4, end this thread's plans of clones of it too."""
+    with suppress(Exception):  # Spark 3.5 and Connect have no tags of a session here
+        session: Any = frame.sparkSession._jsparkSession
+        frame.sparkSession.sparkContext.addJobTag(session.sessionJobTag())
+
+
+def _untag(frame: DataFrame, ran: DataFrame) -> None:
+    """Take the tag off, and tell the session's observations what ``ran`` has observed.
+
+    Spark 4 tells those of the plan's own session, which may be a clone.
+    """
+    with suppress(Exception):
+        session: Any = frame.sparkSession._jsparkSession
+        frame.sparkSession.sparkContext.removeJobTag(session.sessionJobTag())
+        session.observationManager().tryComplete(ran._jdf.queryExecution())
 
 
 def _plans(frame: DataFrame) -> Iterator[DataFrame]:
