@@ -115,6 +115,42 @@ def test_a_large_file_is_encoded_in_row_groups_while_it_is_written() -> None:
     assert disk.ids() == [list(range(100_000))]
 
 
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize(
+    ("groups", "stated"),
+    [
+        ([[1.0, 5.0], [-0.0, 2.0]], [True]),
+        ([[1.0, NAN], [0.0, 2.0]], [False]),
+        ([[NAN, None], [NAN, NAN]], [False]),
+        ([[1.0, 2.0], [NAN, 3.0], [4.0, 5.0]], [True, False]),  # a file each
+    ],
+    ids=str,
+)
+def test_a_column_with_nan_has_no_statistics(
+    kind: pa.DataType, groups: list[list[Any]], stated: list[bool]
+) -> None:
+    """To Spark it is the greatest number, and Arrow leaves it out of them."""
+    schema = pa.schema({"id": pa.int64(), "n": kind, "s": pa.struct({"n": kind})})
+    disk = Disk()
+    files = TaskFiles(replace(disk.layout(), schema=schema, row_group_bytes=1))  # each row is one
+    for group in groups:
+        columns = [range(len(group)), group, [{"n": one} for one in group]]
+        arrays = map(pa.array, columns, schema.types)
+        files.append("", pa.record_batch(list(arrays), schema=schema))
+    files.finish()
+    found = [pq.ParquetFile(io.BytesIO(one.getvalue())) for one in disk.outputs.values()]
+    read = [row["n"] for file in found for row in file.read().to_pylist()]
+    assert list(map(str, read)) == [str(one) for group in groups for one in group]
+    for file, of_n in zip(found, stated, strict=True):
+        for at, wanted in enumerate((True, of_n, False)):
+            groups_of = map(file.metadata.row_group, range(file.num_row_groups))
+            statistics = [group.column(at).statistics for group in groups_of]
+            assert {bool(one and one.has_min_max) for one in statistics} == {wanted}
+
+
 def test_sorted_rows_have_one_file_a_directory_and_few_open_at_once() -> None:
     disk = Disk()
     batches = [

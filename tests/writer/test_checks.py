@@ -70,6 +70,7 @@ def failed(
             nothing = [pa.nulls(len(rows), one) for one in (inner, kind)]
             table = pa.table([nothing[0], data, nothing[1]], schema=schema)
             writer.write_table(table, row_group_size=max(1, len(rows)))
+            footers.add_floats(table.to_batches()[0])
         writer.close()
         footers.add(writer.writer.metadata)
     found = CheckedColumn(check)

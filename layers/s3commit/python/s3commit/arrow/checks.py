@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, tzinfo
 from decimal import Decimal
 from functools import partial
-from math import inf
 from struct import pack, unpack
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyarrow import parquet, types
 
+from s3commit.arrow.parquet import FLOATS
 from s3commit.core.documents.job_json import decode_conditions, encode_conditions
 from s3commit.core.model.checks import MAX_FIGURE, Check, CheckedColumn, Figures, Kind
 from s3commit.core.model.errors import InvalidInputError
@@ -126,12 +126,27 @@ class Footers:
     def __init__(self, checks: Sequence[Check], schema: pa.Schema) -> None:
         self._columns = [(schema.field(one.column).type, CheckedColumn(one)) for one in checks]
 
+    def add_floats(self, rows: pa.RecordBatch) -> None:
+        """Count in the floats of rows: a footer does not state those of a column with NaN."""
+        for kind, found in self._columns:
+            if kind in FLOATS:
+                from pyarrow import compute  # noqa: PLC0415
+
+                name, sort = found.check.column, _sort_of(kind)
+                ends = compute.min_max(rows[name].cast(kind, safe=False)).as_py()
+                # All may be NaN or null: as if there were no rows.
+                least, greatest = (_written(sort, ends[end]) for end in ("min", "max"))
+                figures = Figures(name, least or "inf", greatest or "-inf", rows[name].null_count)
+                found.add(figures, rows.num_rows)
+
     def add(self, footer: parquet.FileMetaData) -> None:
-        """Count in a file."""
+        """Count in the rest of a file."""
         leaves = map(footer.schema.column, range(footer.num_columns if self._columns else 0))
         # The path "a.b" may be that of a column, and that of a struct's field, whose name is "b".
         columns = [leaf.name if leaf.name == leaf.path else None for leaf in leaves]
         for kind, found in self._columns:
+            if kind in FLOATS:
+                continue
             name = found.check.column
             for group in map(footer.row_group, range(footer.num_row_groups)):
                 statistics = group.column(columns.index(name)).statistics
@@ -155,8 +170,6 @@ def _figures(column: str, kind: pa.DataType, found: parquet.Statistics | None) -
             ends = [Decimal(f"{end}e{-kind.scale}") for end in (found.min_raw, found.max_raw)]
         elif found.has_min_max:
             ends = [found.min, found.max]
-        elif types.is_floating(kind):  # all are NaN or null: as if there were no rows
-            ends = [inf, -inf]
     texts = (_written(sort, end) for end in ends)
     least, greatest = (None if text is None else text[:MAX_FIGURE] for text in texts)
     return Figures(column, least, greatest, found.null_count if found.has_null_count else None)

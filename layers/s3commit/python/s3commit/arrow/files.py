@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from s3commit.arrow.checks import Footers
-from s3commit.arrow.parquet import CODECS, Sink, open_writer
+from s3commit.arrow.parquet import CODECS, Sink, columns_with_nan, open_writer
 from s3commit.core.formats.strict_json import one_line
 from s3commit.core.model.errors import InvalidInputError
 from s3commit.writer.options import ABORTED, Options
@@ -53,12 +53,18 @@ class DataFile:
         self._layout = layout
         self._counter = counter
         self._batches: list[pa.RecordBatch] = []
+        self._nans: frozenset[str] = frozenset()
         self._sink = Sink()
         self._writer: parquet.ParquetWriter | None = None
 
-    def append(self, rows: pa.RecordBatch) -> None:
-        """Keep ``rows`` until the next row group."""
+    def takes(self, nans: frozenset[str]) -> bool:
+        """True if rows with NaN in these columns may follow those that are encoded."""
+        return self._writer is None or nans <= self._nans
+
+    def append(self, rows: pa.RecordBatch, nans: frozenset[str] = frozenset()) -> None:
+        """Keep ``rows`` until the next row group; ``nans`` are their columns that may have NaN."""
         self._batches.append(rows)
+        self._nans |= nans
         self.rows += rows.num_rows
         # Not nbytes: it crashes on lists in lists without inner offsets, as Spark 4.1 sends empty
         # ones (https://arrow.apache.org/docs/format/Columnar.html, "an empty offsets buffer").
@@ -102,7 +108,7 @@ class DataFile:
         if self._writer is None:
             self.open()
             schema, codec = self._layout.schema, self._layout.options.codec
-            self._writer = open_writer(self._sink, schema, codec, first)
+            self._writer = open_writer(self._sink, schema, codec, first, self._nans)
         return self._writer
 
     def discard(self) -> None:
@@ -144,14 +150,19 @@ class TaskFiles:
         """Add ``rows`` to the directory's file, or to several where a limit is reached."""
         self.rows += rows.num_rows
         start = 0
+        nans = columns_with_nan(rows, self._layout.schema)
+        self.footers.add_floats(rows)
         # Wide rows make large batches, on Spark 3.5 of any size.
         groups = max(1, pa.ipc.get_record_batch_size(rows) // self._layout.row_group_bytes)
         while start < rows.num_rows:
             file = self.opened(directory)
+            if not file.takes(nans):
+                self._close()
+                file = self.opened(directory)
             room = min(rows.num_rows - start, -(-rows.num_rows // groups))
             if self._limit is not None:
                 room = min(room, self._limit - file.rows)
-            file.append(rows.slice(start, room))
+            file.append(rows.slice(start, room), nans)
             start += room
             if file.rows == self._limit:
                 self._close()

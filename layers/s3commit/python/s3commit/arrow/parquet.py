@@ -1,6 +1,6 @@
 """Rows as parquet, in the bytes of a pending upload."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -26,6 +26,9 @@ _UNLIKE: Final = 0.99
 _SAMPLE_BYTES: Final = 4 * 1024 * 1024
 _LOOK_BYTES: Final = 1024 * 1024  # Arrow's limit of a page
 _LOOK_VALUES: Final = 1024
+# Arrow leaves NaN out of a column's statistics, and to Spark it is the greatest number: its filters
+# would skip the rows. So a column that has NaN has none, as in files of Spark's own.
+FLOATS: Final = (pa.float32(), pa.float64())
 
 
 @dataclass
@@ -51,11 +54,12 @@ class Sink:
 
 
 def open_writer(
-    sink: Sink, schema: pa.Schema, codec: str, first: pa.Table | None
+    sink: Sink, schema: pa.Schema, codec: str, first: pa.Table | None, nans: Collection[str] = ()
 ) -> parquet.ParquetWriter:
     """A writer of one file, whose ``first`` rows, if any, say which columns get a dictionary.
 
-    Closing it writes the footer, and leaves ``sink`` open.
+    Closing it writes the footer, and leaves ``sink`` open. The columns ``nans`` may have NaN, as
+    floats in other columns may.
     """
     writer = parquet.ParquetWriter(
         pa.PythonFile(sink, mode="w"),
@@ -72,9 +76,24 @@ def open_writer(
         # of rows of 60 KB would make pages of 60 MB, held two or three times.
         write_batch_size=_rows_of(_LOOK_BYTES, first, _LOOK_VALUES),
         use_dictionary=[] if first is None else list(dictionary_columns(first)),
+        write_statistics=[
+            path
+            for field in schema
+            for path, kind in _leaves(field.name, field.type)
+            if kind not in FLOATS or (kind == field.type and field.name not in nans)
+        ],
     )
     writer.add_key_value_metadata(schema.metadata or {})  # of a schema that is stored alone
     return writer
+
+
+def columns_with_nan(rows: pa.RecordBatch, schema: pa.Schema) -> frozenset[str]:
+    """The columns of floats that may have NaN, once the rows have the schema."""
+    return frozenset(
+        field.name
+        for field, column in zip(schema, rows.columns, strict=True)
+        if field.type in FLOATS and (column.type != field.type or column.is_nan().true_count)
+    )
 
 
 def _rows_of(size: int, rows: pa.Table | None, most: int) -> int:
@@ -95,7 +114,7 @@ def dictionary_columns(rows: pa.Table) -> tuple[str, ...]:
         path
         for column, field in zip(sample.columns, rows.schema, strict=True)
         if not _unlike(column, size // 2)
-        for path in _leaves(field.name, field.type)
+        for path, _ in _leaves(field.name, field.type)
     )
 
 
@@ -111,8 +130,8 @@ def _unlike(values: pa.ChunkedArray, many: int) -> bool:
     return distinct >= _UNLIKE * valid
 
 
-def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
-    """The paths of a column's leaves, as parquet's schema names them."""
+def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """The paths of a column's leaves, as parquet's schema names them, and their types."""
     if types.is_struct(kind):
         for child in kind:
             yield from _leaves(f"{path}.{child.name}", child.type)
@@ -122,4 +141,4 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
     elif types.is_list(kind) or types.is_large_list(kind):
         yield from _leaves(f"{path}.list.element", kind.value_type)
     else:
-        yield path
+        yield path, kind

@@ -69,9 +69,9 @@ def _tag(frame: DataFrame) -> None:
 
 
 def _untag(frame: DataFrame, ran: DataFrame) -> None:
-    """Take the tag off, and tell the session's observations what ``ran`` has observed.
+    """Take the tag off, and complete the session's observations by those of ``ran``.
 
-    Spark 4 tells those of the plan's own session, which may be a clone.
+    Spark 4 itself completes those of the plan's own session alone, which may be a clone.
     """
     with suppress(Exception):
         session: Any = frame.sparkSession._jsparkSession
