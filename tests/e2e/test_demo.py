@@ -43,5 +43,5 @@ def test_the_demo_commits_both_jobs_and_its_page_shows_them(demo: subprocess.Pop
     assert page.count("COMMITTED") >= 2
 
     demo.send_signal(signal.SIGINT)
-    assert "Next: `s3commit local up`" in demo.stdout.read()
+    assert "Next: `.venv/bin/s3commit local up`" in demo.stdout.read()
     assert demo.wait() == 0
