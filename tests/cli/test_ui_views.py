@@ -5,7 +5,7 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -26,6 +26,26 @@ from tests.cli.support import JOB, OTHER, SALES, TABLE, THIRD, Desk, arn_of
 from tests.core.world import job_directory
 
 # Jobs
+
+
+def test_no_parallel_map_is_used_within_another(desk: Desk, browser: Browser) -> None:
+    """All views share the session's workers: those that wait for others would hold them all."""
+    desk.committed_job(JOB)
+    desk.open_job(OTHER)
+    inside: list[object] = []
+
+    def flat(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+        assert not inside, f"{function} within {inside[0]}"
+        for item in [*items]:
+            inside.append(function)
+            answer = function(item)
+            inside.pop()
+            yield answer
+
+    desk.session.parallel = flat
+    for view in ("/", f"/?table={SALES}", f"/table?table={SALES}", f"/job?job={JOB}"):
+        assert JOB in browser.get(view)
+    assert len(desk.json("status", "--all", "--table", TABLE)["jobs"]) == 2
 
 
 def test_the_jobs_are_those_of_status_with_who_wrote_them(desk: Desk, browser: Browser) -> None:

@@ -25,7 +25,7 @@ from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import ENDED, JobState
 from s3commit.core.ports.executions import Execution
 from s3commit.core.ports.objects import listed_at
-from s3commit.core.ports.parallel import in_order, together
+from s3commit.core.ports.parallel import together
 
 # Executions of jobs at work, which Step Functions answers some ten a second for long; and requests.
 LOOKED_AT = 50
@@ -90,11 +90,8 @@ def status(
         # Of those under way the oldest are the ones in trouble.
         return jobs_at(jobs_in, state, now, destination, limit, latest_first=state in ENDED)
 
-    seen, found = together(
-        session.parallel,
-        partial(watched, session, table),
-        partial(in_order, session.parallel, in_state, wanted),
-    )
+    looks = (partial(in_state, one) for one in wanted)
+    seen, *found = together(session.parallel, partial(watched, session, table), *looks)
     records = [record for of_state, _ in found for record in of_state]
     document = jobs_document(session, table, records, seen)
     document["complete"] = not any(stopped for _, stopped in found)

@@ -96,11 +96,8 @@ class JobsView:
                 return known
             return jobs_at(jobs_in, state, now, place, OLDEST, latest_first=False, **only)[0]
 
-        seen, listed = together(
-            session.parallel,
-            partial(watched, session, table),
-            partial(in_order, session.parallel, latest, states),
-        )
+        looks = (partial(latest, one) for one in states)
+        seen, *listed = together(session.parallel, partial(watched, session, table), *looks)
         whole: dict[JobState, tuple[list[JobRecord], str]]
         whole = dict(zip(states, listed, strict=True))
         found = [one for of_state, _ in listed for one in of_state]
