@@ -151,6 +151,57 @@ def test_a_column_with_nan_has_no_statistics(
             assert {bool(one and one.has_min_max) for one in statistics} == {wanted}
 
 
+def test_nan_ends_a_file_once_a_column_at_most() -> None:
+    schema = pa.schema({"a": pa.float64(), "b": pa.float64()})
+    disk = Disk()
+    files = TaskFiles(replace(disk.layout(), schema=schema, row_group_bytes=1))
+    for n in range(20):
+        row = [[1.0, NAN], [NAN, 1.0]][n % 2]
+        files.append("", pa.record_batch([pa.array([one]) for one in row], schema=schema))
+    files.finish()
+    assert len(disk.outputs) == 2
+
+
+class Celsius(pa.ExtensionType):  # type: ignore[misc]
+    """Arrow's statistics of it are those of its floats."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.float64(), "celsius")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+
+NUMBERS = pa.array([1.0, NAN])
+WITHIN = pa.array([{"b": 1.0}, {"b": NAN}])
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"n": pa.ExtensionArray.from_storage(Celsius(), NUMBERS)},
+        {"a.b": pa.array([1.0, 2.0]), "a": WITHIN},
+        {"a.b": pa.array([1, 2]), "a": WITHIN},
+        {"a.b": NUMBERS, "a": pa.array([{"b": 1}, {"b": 2}])},
+        {"n": pa.array([[1.0, NAN], []])},
+        {"n": pa.array([{"k": 1.0}, {"k": NAN}]).cast(pa.struct({"k": pa.float32()}))},
+        {"n": pa.array([[("k", NAN)], []], pa.map_(pa.string(), pa.float64()))},
+    ],
+    ids=["extension", "float and field", "integer and field", "field", "list", "struct", "map"],
+)
+def test_no_float_within_another_type_has_statistics(columns: dict[str, pa.Array]) -> None:
+    rows = pa.record_batch(columns)
+    disk = Disk()
+    files = TaskFiles(replace(disk.layout(), schema=rows.schema))
+    files.append("", rows)
+    files.finish()
+    found = pq.ParquetFile(io.BytesIO(disk.outputs["", 0].getvalue())).metadata
+    leaves = [found.row_group(0).column(at) for at in range(found.num_columns)]
+    floats = [one for one in leaves if one.physical_type in {"FLOAT", "DOUBLE"}]
+    assert floats
+    assert not any(one.statistics and one.statistics.has_min_max for one in floats)
+
+
 def test_sorted_rows_have_one_file_a_directory_and_few_open_at_once() -> None:
     disk = Disk()
     batches = [

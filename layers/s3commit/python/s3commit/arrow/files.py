@@ -53,7 +53,7 @@ class DataFile:
         self._layout = layout
         self._counter = counter
         self._batches: list[pa.RecordBatch] = []
-        self._nans: frozenset[str] = frozenset()
+        self._nans = frozenset[str]()
         self._sink = Sink()
         self._writer: parquet.ParquetWriter | None = None
 
@@ -136,6 +136,7 @@ class TaskFiles:
         self.footers = Footers(layout.options.conditions.checks, layout.schema)
         self._layout = layout
         self._limit = layout.options.max_records_per_file or None  # rows of a file
+        self._nans = frozenset[str]()  # once in rows of the task, so that few files end for one
         self._file: DataFile | None = None
         self._counters: Counter[str] = Counter()
         self._closing: set[DataFile] = set()
@@ -150,19 +151,19 @@ class TaskFiles:
         """Add ``rows`` to the directory's file, or to several where a limit is reached."""
         self.rows += rows.num_rows
         start = 0
-        nans = columns_with_nan(rows, self._layout.schema)
+        self._nans |= columns_with_nan(rows, self._layout.schema)
         self.footers.add_floats(rows)
         # Wide rows make large batches, on Spark 3.5 of any size.
         groups = max(1, pa.ipc.get_record_batch_size(rows) // self._layout.row_group_bytes)
         while start < rows.num_rows:
             file = self.opened(directory)
-            if not file.takes(nans):
+            if not file.takes(self._nans):
                 self._close()
                 file = self.opened(directory)
             room = min(rows.num_rows - start, -(-rows.num_rows // groups))
             if self._limit is not None:
                 room = min(room, self._limit - file.rows)
-            file.append(rows.slice(start, room), nans)
+            file.append(rows.slice(start, room), self._nans)
             start += room
             if file.rows == self._limit:
                 self._close()

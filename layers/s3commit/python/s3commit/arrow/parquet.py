@@ -61,6 +61,13 @@ def open_writer(
     Closing it writes the footer, and leaves ``sink`` open. The columns ``nans`` may have NaN, as
     floats in other columns may.
     """
+    leaves = [(field, *one) for field in schema for one in _leaves(field.name, field.type)]
+    # Two leaves can have one path: of a column "a.b", and of "b" in a struct "a".
+    without = {
+        path
+        for field, path, kind in leaves
+        if kind in FLOATS and (kind != field.type or field.name in nans)
+    }
     writer = parquet.ParquetWriter(
         pa.PythonFile(sink, mode="w"),
         schema,
@@ -76,12 +83,7 @@ def open_writer(
         # of rows of 60 KB would make pages of 60 MB, held two or three times.
         write_batch_size=_rows_of(_LOOK_BYTES, first, _LOOK_VALUES),
         use_dictionary=[] if first is None else list(dictionary_columns(first)),
-        write_statistics=[
-            path
-            for field in schema
-            for path, kind in _leaves(field.name, field.type)
-            if kind not in FLOATS or (kind == field.type and field.name not in nans)
-        ],
+        write_statistics=[path for _, path, _ in leaves if path not in without],
     )
     writer.add_key_value_metadata(schema.metadata or {})  # of a schema that is stored alone
     return writer
@@ -92,7 +94,8 @@ def columns_with_nan(rows: pa.RecordBatch, schema: pa.Schema) -> frozenset[str]:
     return frozenset(
         field.name
         for field, column in zip(schema, rows.columns, strict=True)
-        if field.type in FLOATS and (column.type != field.type or column.is_nan().true_count)
+        # NaN alone is not what it is itself; to count it loads pyarrow.compute, some 60 ms.
+        if field.type in FLOATS and (column.type != field.type or not column.equals(column))
     )
 
 
@@ -140,5 +143,7 @@ def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield from _leaves(f"{path}.key_value.value", kind.item_type)
     elif types.is_list(kind) or types.is_large_list(kind):
         yield from _leaves(f"{path}.list.element", kind.value_type)
+    elif isinstance(kind, pa.BaseExtensionType):
+        yield from _leaves(path, kind.storage_type)
     else:
         yield path, kind
