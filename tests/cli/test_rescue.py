@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from s3commit.cli.s3a import read_jobs
 from s3commit.core.model.errors import AccessError, InvalidInputError
 from tests.cli.support import JOB, OTHER, SALES, Desk
 from tests.core.world import BUCKET, World, job_directory
@@ -79,6 +80,14 @@ def test_a_task_that_has_only_its_directory_is_missed(desk: Desk) -> None:
     desk.world.clock.advance(DAYS)
     assert "1 task without a manifest" in refused(desk, recorded, "--commit")
     assert look(desk, recorded)["missingTasks"] == 1
+
+
+def test_directories_of_attempts_hide_no_job_from_a_short_look(desk: Desk) -> None:
+    directory = dead(desk).directory
+    for n in range(9):
+        desk.world.store.put(BUCKET, f"{directory.prefix}!attempt_{n}/__base/", b"")
+    for most in (None, 8):
+        assert len(list(read_jobs(desk.session.s3, directory.destination, most=most))) == 1
 
 
 @pytest.mark.parametrize("case", CASES)

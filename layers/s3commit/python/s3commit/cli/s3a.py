@@ -177,7 +177,9 @@ def read_jobs(
 ) -> Iterator[S3AJob]:
     """The same without the uploads, by ``most`` documents of each: what it `S3AJob.owns`."""
     listing = ports.store.list(destination.bucket, root or destination.prefix + MAGIC)
-    suffixes = (PENDINGSET_SUFFIX, ".pending", ATTEMPT, *OURS)
+    # A look at some counts no tasks.
+    attempt = (ATTEMPT,) if most is None else ()
+    suffixes = (PENDINGSET_SUFFIX, ".pending", *attempt, *OURS)
     wanted = (one for one in listing if one.key.endswith(suffixes))
     for place, objects in itertools.groupby(wanted, lambda one: _root(destination, one.key)):
         found = list(itertools.islice(objects, most))
