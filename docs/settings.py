@@ -13,7 +13,7 @@ from s3commit.spark.settings import FIELD_IDS, RULES
 REFUSED: Final = (
     "refused: files would not be encrypted as Parquet's modular encryption does",
     "`true` is refused: files have no Bloom filters",
-    "`false` is refused: columns without NaN have statistics",
+    "`false` is refused: all but some floats have statistics",
     "`true` is refused: files have the standard's lists and decimals",
     "files have `TIMESTAMP_MICROS`; another value is refused where a column holds timestamps",
     "files have `CORRECTED`; `LEGACY` is refused where a column holds dates or timestamps",

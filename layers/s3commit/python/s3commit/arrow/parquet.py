@@ -94,7 +94,7 @@ def columns_with_nan(rows: pa.RecordBatch, schema: pa.Schema) -> frozenset[str]:
     return frozenset(
         field.name
         for field, column in zip(schema, rows.columns, strict=True)
-        # NaN alone is not what it is itself; to count it loads pyarrow.compute, some 60 ms.
+        # NaN alone is not what it is itself; to count it loads pyarrow.compute, about 60 ms.
         if field.type in FLOATS and (column.type != field.type or not column.equals(column))
     )
 
