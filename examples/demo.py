@@ -97,8 +97,11 @@ class Reader:
 
     def await_key(self, name: str, is_over: Callable[[], object]) -> None:
         """Return as soon as a job's document of that name is there, or end the demo."""
-        while not any(key.endswith(f"/{name}") for key in self.keys()):
-            if is_over():
+        while True:
+            was_over = is_over()  # before the look, which then has all that came
+            if any(key.endswith(f"/{name}") for key in self.keys()):
+                return
+            if was_over:
                 raise SystemExit(f"there is no {name}; see {LOG}")
             time.sleep(0.02)
 
@@ -133,7 +136,7 @@ def killed_driver(bucket: str) -> None:
     command = [sys.executable, __file__, f"s3://{bucket}/orphaned/"]
     with reader.looking():
         driver = subprocess.Popen(command, start_new_session=True)
-        reader.await_key("_request.json", driver.poll)
+        reader.await_key("_request.json", lambda: driver.poll() is not None)
         os.killpg(driver.pid, signal.SIGKILL)
         say(f"   the driver is dead (exit {driver.wait()}): nobody waits for the job any more")
         until = time.monotonic() + RESULT_SECONDS
