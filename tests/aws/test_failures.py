@@ -21,7 +21,6 @@ from s3commit.core.model.errors import (
     NOT_READABLE,
     AccessError,
     InvalidInputError,
-    NeedsOperatorError,
     NotFoundError,
     PreconditionError,
     S3CommitError,
@@ -125,10 +124,10 @@ def test_i2_what_passes_by_itself_is_tried_again_whatever_its_status(code: str) 
 @pytest.mark.parametrize(
     ("code", "status"), [("PermanentRedirect", 301), ("301", 301), ("Moved", 308)]
 )
-def test_a_bucket_elsewhere_is_not_tried_again(code: str, status: int) -> None:
-    """botocore has followed the redirect, where it says enough: no retry finds the bucket."""
+def test_a_bucket_elsewhere_says_what_to_set(code: str, status: int) -> None:
+    """botocore has followed the redirect, where it says enough. It is never a lost list."""
     error = translate(an_answer(code, status), "listing")
-    assert isinstance(error, NeedsOperatorError)
+    assert isinstance(error, TransientError)
     assert error.message == (
         f"listing: in words ({code}): set AWS_REGION and the endpoint to those of the bucket"
     )
@@ -307,3 +306,11 @@ def test_an_execution_is_started_for_its_place(machine: StateMachine, stub: Stub
 def test_where_nothing_listens_here_the_runtime_is_named(endpoint: str, is_here: bool) -> None:
     error = botocore.EndpointConnectionError(endpoint_url=endpoint, error="refused")
     assert translate(error, "reading").message.endswith("s3commit local up") == is_here
+
+
+def test_a_recursion_of_our_own_stays_what_it_is() -> None:
+    def again() -> None:
+        again()
+
+    with pytest.raises(RecursionError), translated("doing it"):
+        again()

@@ -202,7 +202,7 @@ def test_an_endpoint_that_redirects_each_request_is_one_line(
     """As one of HTTP before HTTPS: botocore asks it for ever in which region the bucket is."""
     for _ in range(1000):
         answers.add(status, body, **({"x_amz_bucket_region": region} if region else {}))
-    with pytest.raises(NeedsOperatorError, match="set AWS_REGION and the endpoint to") as caught:
+    with pytest.raises(TransientError, match="set AWS_REGION and the endpoint to") as caught:
         REDIRECTED[verb](store)
     assert caught.value.code == OTHER_REGION
 

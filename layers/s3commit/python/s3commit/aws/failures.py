@@ -5,6 +5,7 @@ references, https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
 """
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
@@ -29,7 +30,6 @@ from s3commit.core.model.errors import (
     CONFLICT,
     AccessError,
     InvalidInputError,
-    NeedsOperatorError,
     NotFoundError,
     PreconditionError,
     S3CommitError,
@@ -104,8 +104,8 @@ _CODES: dict[str, _Kind] = {
 
 # HEAD has no body: S3 says the status alone, and botocore makes it the code.
 _STATUSES: dict[int, _Kind] = {
-    301: (NeedsOperatorError, OTHER_REGION),  # botocore follows it, where it knows where to
-    308: (NeedsOperatorError, OTHER_REGION),
+    301: (TransientError, OTHER_REGION),  # botocore follows it, where it knows where to
+    308: (TransientError, OTHER_REGION),
     401: _ACCESS,
     403: _ACCESS,
     404: (NotFoundError, None),
@@ -121,7 +121,7 @@ _NO_CREDENTIALS = (PartialCredentialsError, CredentialRetrievalError, SSOError, 
 _UNHEARD = (ConnectionFailure, HTTPClientError, IncompleteReadError, ResponseParserError)
 
 # The beginning of a ValueError of botocore's that has no class of its own.
-_BAD_ENDPOINT = ("Invalid endpoint", "Invalid IPv6 URL")
+BAD_ENDPOINT = ("Invalid endpoint", "Invalid IPv6 URL")
 
 _FIXES: dict[str | None, str] = {
     NO_BUCKET: ": create it, or correct the path",
@@ -177,10 +177,10 @@ def translated(what: str) -> Iterator[None]:
         yield
     except Exception as error:
         cause = getattr(error, "cause", None) or error
-        if isinstance(error, RecursionError):  # botocore asked the endpoint where the bucket is
+        if isinstance(error, RecursionError) and _asks_again(error):
             why = f"{what}: the endpoint redirects each request{_FIXES[OTHER_REGION]}"
-            raise NeedsOperatorError(why, code=OTHER_REGION) from error
-        if isinstance(error, ValueError) and str(error).startswith(_BAD_ENDPOINT):
+            raise TransientError(why, code=OTHER_REGION) from error
+        if isinstance(error, ValueError) and str(error).startswith(BAD_ENDPOINT):
             raise InvalidInputError(
                 f"{what}: {error}; set AWS_ENDPOINT_URL, or the service's own such as"
                 " AWS_ENDPOINT_URL_S3, or the profile's endpoint_url, to a URL such as"
@@ -189,6 +189,12 @@ def translated(what: str) -> Iterator[None]:
         if not isinstance(cause, ClientError | BotoCoreError | ResponseParserError):
             raise
         raise translate(cause, what) from error
+
+
+def _asks_again(error: Exception) -> bool:
+    """True if botocore has asked a redirecting endpoint for ever where the bucket is."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__") == "botocore.utils" for frame, _ in frames)
 
 
 def answered(error: S3CommitError) -> str:

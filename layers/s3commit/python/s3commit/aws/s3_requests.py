@@ -15,7 +15,7 @@ from urllib.parse import unquote_plus
 from botocore.exceptions import ClientError
 
 from s3commit.aws.clients import S3Client, is_aws
-from s3commit.aws.failures import translate, translated
+from s3commit.aws.failures import BAD_ENDPOINT, translate, translated
 from s3commit.core.formats.layout import PIPELINE
 from s3commit.core.model.errors import (
     JobRefusedError,
@@ -43,6 +43,8 @@ def listed(what: str) -> Iterator[None]:
         try:
             yield
         except (KeyError, ValueError) as error:
+            if str(error).startswith(BAD_ENDPOINT):
+                raise
             raise NeedsOperatorError(
                 f"{what}: the store's answer is not as AWS's ({type(error).__name__}: {error}):"
                 " use another store",
