@@ -124,7 +124,8 @@ def test_a_default_retention_is_said(account: Account, rule: dict[str, Any] | No
         (KEY, {"kmsKeyArn": KEY}, "ok"),
         ("key/1", {"kmsKeyArn": KEY}, "ok"),
         (KEY, {"kmsKeyArn": f"{KEY}2"}, "fix"),
-        (KEY, {"jobKeyArns": [f"{KEY}2", KEY]}, "ok"),
+        (KEY, {"jobKeyArns": [KEY]}, "fix"),  # the pipeline's documents have the bucket's key
+        (KEY, {"jobKeyArns": [f"{KEY}2", KEY], "encryption": "AES256"}, "ok"),
         ("arn:aws:kms:us-east-1:123456789012:alias/lake", {"kmsKeyArn": KEY}, "skipped"),
     ],
 )

@@ -132,14 +132,16 @@ def encryption(around: Deployment) -> Finding:
     found = setting(around, "bucket_encryption", unset)["ServerSideEncryptionConfiguration"]
     default = found["Rules"][0].get("ApplyServerSideEncryptionByDefault", {})
     key = default.get("KMSMasterKeyID", "")
-    known = [given.get("kmsKeyArn", ""), *given.get("jobKeyArns", ())]
+    # To a job's key only the completion of uploads has the right; documents go by the header.
+    of_jobs = given.get("jobKeyArns", ()) if given.get("encryption") else ()
+    known = [given.get("kmsKeyArn", ""), *of_jobs]
     if not key or key.endswith("alias/aws/s3") or any(one.endswith(key) for one in known):
         return ok(f"bucket {bucket} encrypts with {key or 'a key of S3'}, as the pipeline may")
     if "alias/" in key:
         return skipped(f"bucket {bucket} encrypts with {key}: see that kmsKeyArn is that key's ARN")
     return to_do(
-        f"bucket {bucket} encrypts with {key}, and the pipeline has no right to that key, so no job"
-        " ends: deploy with its ARN as -c s3commit:kmsKeyArn=…"
+        f"bucket {bucket} encrypts with {key}, and the pipeline has no right to put documents with"
+        " that key, so no job ends: deploy with its ARN as -c s3commit:kmsKeyArn=…"
     )
 
 
