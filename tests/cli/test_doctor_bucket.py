@@ -100,6 +100,25 @@ def test_a_bucket_that_is_not_supported_is_said(account: Account) -> None:
     assert account.ask(bucket=bucket)["bucket"][0] == "skipped"
 
 
+@pytest.mark.parametrize("code", ["NotImplemented", "501", "MethodNotAllowed", "405"])
+@pytest.mark.parametrize("is_aws", [False, True])
+def test_a_store_of_others_may_lack_a_setting(account: Account, code: str, is_aws: bool) -> None:
+    bucket = account.make_bucket()
+    for lacking in ("GetObjectLockConfiguration", "GetBucketEncryption", "GetBucketPolicy"):
+        account.refuse(lacking, code)
+    if is_aws:
+        account.connect("s3").meta._endpoint_url = "https://s3.amazonaws.com"
+    found = account.ask(bucket=bucket)
+    verdicts = {found[check][0] for check in ("bucket", "encryption", "bucket policy")}
+    assert verdicts == {"fix" if is_aws else "ok"}
+
+
+def test_an_empty_region_of_a_bucket_is_the_one_that_was_asked(account: Account) -> None:
+    account.answers["HeadBucket"] = {"BucketRegion": ""}
+    verdict, text = account.ask(bucket=account.make_bucket())["bucket"]
+    assert (verdict, f" is in {REGION}, of this account" in text) == ("ok", True), text
+
+
 @pytest.mark.parametrize("rule", [None, {"DefaultRetention": {"Mode": "GOVERNANCE", "Days": 1}}])
 def test_a_default_retention_is_said(account: Account, rule: dict[str, Any] | None) -> None:
     bucket = account.make_bucket()

@@ -4,17 +4,19 @@ from functools import partial
 from typing import Any
 
 from s3commit.aws import env
-from s3commit.aws.failures import NO_BUCKET
+from s3commit.aws.clients import is_aws
+from s3commit.aws.failures import NO_BUCKET, answered
 from s3commit.aws.notifications import SUFFIXES, suffix_of, told, unheard
 from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_requests import keeps_changed
 from s3commit.cli.deployment import Deployment, Finding, ok, skipped, to_do
 from s3commit.core.documents.bucket_owner import read_owner
 from s3commit.core.formats.layout import PIPELINE
-from s3commit.core.model.errors import AccessError, NotFoundError
+from s3commit.core.model.errors import AccessError, NotFoundError, S3CommitError
 
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
 KINDS = ("Queue", "Topic", "LambdaFunction")  # of notifications, as S3 names their settings
+LACKING = ("NotImplemented", "501", "MethodNotAllowed", "405")  # as stores of others answer
 HAND_OVER = "docs/operations.md, Hand a bucket over"
 
 
@@ -90,8 +92,11 @@ def setting(around: Deployment, what: str, unset: dict[str, Any]) -> Any:
     doing = f"reading the {what.removeprefix('bucket_').replace('_', ' ')} of bucket {bucket}"
     try:
         return around.ask(doing, "s3", f"get_{what}", Bucket=bucket)
-    except NotFoundError as error:
-        if error.code == NO_BUCKET:
+    except S3CommitError as error:
+        is_unset = isinstance(error, NotFoundError) and error.code != NO_BUCKET
+        # AWS itself answers 405 to another account: there it does not mean that nothing is set.
+        is_lacking = answered(error) in LACKING and not is_aws(around.connect("s3"))
+        if not (is_unset or is_lacking):
             raise
         return unset
 
@@ -100,7 +105,7 @@ def supported(around: Deployment) -> Finding:
     """The bucket is of this account and region, and lets objects go: docs/deploy.md."""
     bucket, account = around.data_bucket, around.identity["Account"]
     look = partial(around.ask, f"looking at bucket {bucket}", "s3", "head_bucket", Bucket=bucket)
-    region = look().get("BucketRegion", around.region)
+    region = look().get("BucketRegion") or around.region  # a store of others may leave it empty
     if region != around.region:
         return to_do(
             f"bucket {bucket} is in {region}, and S3 notifies queues of its own region alone: set"
