@@ -179,25 +179,11 @@ def lifecycle(around: Deployment) -> Finding:
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html
     """
-    bucket, given = around.data_bucket, around.parameters or {}
-    served = [around.prefix] if around.prefix else given.get("prefixes", [""])
+    bucket, served = around.data_bucket, served_by(around)
     found = setting(around, "bucket_lifecycle_configuration", {"Rules": []})["Rules"]
     rules = [(rule, _place(rule)) for rule in found if rule["Status"] == "Enabled"]
-    for rule, place in rules:
-        expires, name = rule.get("Expiration", {}), rule.get("ID", "without an ID")
-        if not expires.keys() & {"Days", "Date"} or _needs_tag(rule):
-            continue
-        if PIPELINE.startswith(place):
-            return to_do(
-                f"lifecycle rule {name} of bucket {bucket} deletes {PIPELINE} too: a program with"
-                " an old idempotency key would add its data twice. Give it the prefix of a table"
-            )
-        kept = int(given.get("retentionDays", env.SWEEP_LIMITS["retentionDays"]))
-        if expires.get("Days", 0) <= kept and any(one.startswith(place) for one in served):
-            return to_do(
-                f"lifecycle rule {name} of bucket {bucket} deletes what has {kept} days or less:"
-                f" also the documents of jobs there. Set more than retentionDays, {kept}"
-            )
+    if said := _deleting(around, rules):
+        return to_do(said)
     aborting = [
         (int(rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]), place)
         for rule, place in rules
@@ -222,6 +208,35 @@ def lifecycle(around: Deployment) -> Finding:
             " trace (if there is one for your tables, name them with --prefix)"
         )
     return ok(f"bucket {bucket} aborts incomplete uploads after {min(here)} days")
+
+
+def served_by(around: Deployment) -> list[str]:
+    """The prefixes that are looked at: the one that was given, else all that are served."""
+    served: list[str] = (around.parameters or {}).get("prefixes", [""])
+    return [around.prefix] if around.prefix else served
+
+
+def _deleting(around: Deployment, rules: list[tuple[dict[str, Any], str]]) -> str | None:
+    """The cure of the first rule that deletes documents that jobs need; None if none does."""
+    given, bucket = around.parameters or {}, around.data_bucket
+    kept = int(given.get("retentionDays", env.SWEEP_LIMITS["retentionDays"]))
+    for rule, place in rules:
+        expires, name = rule.get("Expiration", {}), rule.get("ID", "without an ID")
+        if not expires.keys() & {"Days", "Date"} or _needs_tag(rule):
+            continue
+        if PIPELINE.startswith(place):
+            return (
+                f"lifecycle rule {name} of bucket {bucket} deletes {PIPELINE} too: a program with"
+                " an old idempotency key would add its data twice. Give it the prefix of a table"
+            )
+        if expires.get("Days", 0) <= kept and any(
+            one.startswith(place) for one in served_by(around)
+        ):
+            return (
+                f"lifecycle rule {name} of bucket {bucket} deletes what has {kept} days or less:"
+                f" also the documents of jobs there. Set more than retentionDays, {kept}"
+            )
+    return None
 
 
 def _place(rule: dict[str, Any]) -> str:
