@@ -212,6 +212,8 @@ def expiring(place: str, **how: Any) -> dict[str, Any]:
 
 
 TAGGED = {"Tag": {"Key": "k", "Value": "v"}}
+LARGE = {"ObjectSizeGreaterThan": 16 * 1024}  # no note of a key is larger
+LARGE_OURS = {"And": {"Prefix": "_s3commit/", **LARGE}}
 
 
 @pytest.mark.parametrize(
@@ -224,6 +226,11 @@ TAGGED = {"Tag": {"Key": "k", "Value": "v"}}
         (expiring("", filters={"And": {"Prefix": "", "Tags": [TAGGED["Tag"]]}}), ""),
         (expiring("", ExpiredObjectDeleteMarker=True), ""),
         ({**expiring(""), "Status": "Disabled"}, ""),
+        (expiring("", filters=LARGE), ""),
+        (expiring("", filters=LARGE_OURS), ""),
+        (expiring("", filters={"ObjectSizeGreaterThan": 1024}), "deletes _s3commit/ too"),
+        (expiring("", Days=30, filters=LARGE), "deletes what has 30 days or less"),
+        (expiring("", Days=30, filters=LARGE_OURS), "deletes what has 30 days or less"),
         (expiring("sales/"), ""),
         (expiring("sales/", Days=30), "deletes what has 30 days or less"),
         (expiring("sales/eu/", Days=1), ""),  # a table is not where the rule is

@@ -11,6 +11,7 @@ from s3commit.aws.s3 import S3ObjectStore
 from s3commit.aws.s3_requests import keeps_changed
 from s3commit.cli.deployment import Deployment, Finding, ok, skipped, to_do
 from s3commit.core.documents.bucket_owner import read_owner
+from s3commit.core.documents.key_note import MAX_NOTE_BYTES
 from s3commit.core.formats.layout import PIPELINE
 from s3commit.core.model.errors import AccessError, NotFoundError, S3CommitError
 
@@ -219,19 +220,20 @@ def served_by(around: Deployment) -> list[str]:
 def _deleting(around: Deployment, rules: list[tuple[dict[str, Any], str]]) -> str | None:
     """The cure of the first rule that deletes documents that jobs need; None if none does."""
     given, bucket = around.parameters or {}, around.data_bucket
+    places = [*served_by(around), PIPELINE]
     kept = int(given.get("retentionDays", env.SWEEP_LIMITS["retentionDays"]))
     for rule, place in rules:
         expires, name = rule.get("Expiration", {}), rule.get("ID", "without an ID")
         if not expires.keys() & {"Days", "Date"} or _needs_tag(rule):
             continue
-        if PIPELINE.startswith(place):
+        # Notes of keys, which are small, stay; the other documents there go with their jobs.
+        takes_notes = _filter(rule).get("ObjectSizeGreaterThan", 0) < MAX_NOTE_BYTES
+        if takes_notes and PIPELINE.startswith(place):
             return (
                 f"lifecycle rule {name} of bucket {bucket} deletes {PIPELINE} too: a program with"
                 " an old idempotency key would add its data twice. Give it the prefix of a table"
             )
-        if expires.get("Days", 0) <= kept and any(
-            one.startswith(place) for one in served_by(around)
-        ):
+        if expires.get("Days", 0) <= kept and any(one.startswith(place) for one in places):
             return (
                 f"lifecycle rule {name} of bucket {bucket} deletes what has {kept} days or less:"
                 f" also the documents of jobs there. Set more than retentionDays, {kept}"
