@@ -326,6 +326,16 @@ def test_a_deny_that_may_be_ours(deployed: Account, statement: dict[str, Any], k
     assert (f"by {statement['Sid']} (" in told) is not known
 
 
+def test_only_an_import_changes_notifications(account: Account) -> None:
+    bucket = account.make_bucket(*SUFFIXES)
+    statement = deny("Notes", "s3:PutBucketNotification", {})
+    text = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    account.client("s3").put_bucket_policy(Bucket=bucket, Policy=text)
+    assert account.ask(bucket=bucket)["bucket policy"][0] == "fix"
+    account.deploy(env.STORAGE_STACK, Parameters="{}")
+    assert account.ask(bucket=bucket)["bucket policy"][0] == "ok"
+
+
 ALGORITHM = "s3:x-amz-server-side-encryption"
 NO_KMS = {"StringNotEquals": {ALGORITHM: "aws:kms"}}
 NO_KEY = {"StringNotEqualsIfExists": {f"{ALGORITHM}-aws-kms-key-id": KEY}}

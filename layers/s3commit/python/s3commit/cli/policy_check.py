@@ -8,11 +8,12 @@ from s3commit.aws import env
 from s3commit.cli.bucket_checks import setting
 from s3commit.cli.deployment import Deployment, Finding, ok, to_do
 
+IMPORT = "s3:putbucketnotification"  # a deployment with importBucket alone needs it
 # The rights of the functions (`stacks.access`), and of a deployment's own handler.
 NEEDED = (
     *("s3:putobject", "s3:getobject", "s3:deleteobject", "s3:abortmultipartupload"),
     *("s3:listbucket", "s3:listbucketmultipartuploads", "s3:listmultipartuploadparts"),
-    *("s3:getbucketnotification", "s3:putbucketnotification"),
+    *("s3:getbucketnotification", IMPORT),
 )
 HEADER = "s3:x-amz-server-side-encryption"  # of its puts, with the parameter encryption
 
@@ -50,15 +51,15 @@ def _unknown(around: Deployment, statement: dict[str, Any]) -> list[str] | None:
         for operator, keys in statement.get("Condition", {}).items()
         for key, values in keys.items()
     ]
-    denied = [
-        action
-        for action in NEEDED
-        if _named(statement, action)
+    denied = statement["Effect"] == "Deny" and meant
+    if denied and any(
+        _named(statement, action)
+        and (action != IMPORT or around.parameters is None)
         and all(_may_hold(_facts(around, action), *one) for one in conditions)
-    ]
-    if statement["Effect"] != "Deny" or not (meant and denied):
-        return None
-    return sorted({key for _, key, _ in conditions})
+        for action in NEEDED
+    ):
+        return sorted({key for _, key, _ in conditions})
+    return None
 
 
 def _named(statement: dict[str, Any], action: str) -> bool:
