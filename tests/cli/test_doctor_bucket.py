@@ -311,6 +311,8 @@ def without(member: str, **other: Any) -> dict[str, Any]:
         (deny("Them", "s3:*", {"ArnLike": {"aws:PrincipalArn": [ROLES]}}), False),
         (without("Action", NotAction=["s3:Get*", "s3:List*"]), False),
         (without("Action", NotAction="s3:*"), True),
+        (without("Resource", Resource="arn:aws:s3:::doctor*/archive/*"), False),  # a table may be
+        (without("Resource", Resource="arn:aws:s3:::another/*"), True),
         (without("Principal", NotPrincipal={"AWS": "arn:aws:iam::1:user/bob"}), False),
         (without("Principal", Principal={"AWS": "123456789012"}), False),
         (without("Principal", Principal={"AWS": ["arn:aws:iam::123456789012:root"]}), False),
@@ -334,6 +336,41 @@ def test_only_an_import_changes_notifications(account: Account) -> None:
     assert account.ask(bucket=bucket)["bucket policy"][0] == "fix"
     account.deploy(env.STORAGE_STACK, Parameters="{}")
     assert account.ask(bucket=bucket)["bucket policy"][0] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("action", "member", "places", "known"),
+    [
+        ("s3:*", "Resource", ["/archive/*"], True),
+        ("s3:DeleteObject", "Resource", ["/archive/*", "/sales/eu/*"], False),
+        ("s3:DeleteObject", "Resource", ["/sal*"], False),
+        ("s3:DeleteObject", "Resource", ["/_s3commit/_keys/*"], False),
+        ("s3:DeleteObject", "Resource", ["/${aws:username}/*"], False),
+        ("s3:Put*", "Resource", [""], True),
+        ("s3:List*", "Resource", [""], False),
+        ("s3:ListBucket*", "Resource", ["/*"], True),
+        ("s3:*", "NotResource", ["/*"], False),  # for the bucket itself
+        ("s3:*", "NotResource", ["*"], True),
+        ("s3:DeleteObject", "NotResource", ["/*"], True),
+        ("s3:DeleteObject", "NotResource", ["/sales/*"], False),
+        ("s3:DeleteObject", "NotResource", ["/sales/*", "/_s3commit/*"], True),
+        ("s3:DeleteObject", "NotResource", ["/sales/*.tmp", "/_s3commit/*"], False),
+    ],
+)
+@pytest.mark.parametrize("said", ["prefix", "prefixes"])
+def test_a_deny_elsewhere_is_not_ours(
+    account: Account, said: str, action: str, member: str, places: list[str], known: bool
+) -> None:
+    bucket = account.make_bucket(*SUFFIXES)
+    parameters = json.dumps({"prefixes": ["sales/"]} if said == "prefixes" else {})
+    account.deploy(env.STORAGE_STACK, Parameters=parameters)
+    arns = [f"arn:aws:s3:::{bucket}{place}" for place in places]
+    statement = without("Resource", Action=action, **{member: arns})
+    text = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    account.answers["GetBucketPolicy"] = {"Policy": text}
+    more = {"prefix": "sales/"} if said == "prefix" else {}
+    found = account.ask(bucket=bucket, **more)["bucket policy"]
+    assert found[0] == ("ok" if known else "fix"), found
 
 
 ALGORITHM = "s3:x-amz-server-side-encryption"

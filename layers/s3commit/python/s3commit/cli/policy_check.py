@@ -1,12 +1,14 @@
 """The check by `doctor` of the data bucket's policy: a Deny that meets the pipeline's requests."""
 
 import json
+import re
 from fnmatch import fnmatchcase
 from typing import Any
 
 from s3commit.aws import env
-from s3commit.cli.bucket_checks import setting
+from s3commit.cli.bucket_checks import served_by, setting
 from s3commit.cli.deployment import Deployment, Finding, ok, to_do
+from s3commit.core.formats.layout import PIPELINE
 
 IMPORT = "s3:putbucketnotification"  # a deployment with importBucket alone needs it
 # The rights of the functions (`stacks.access`), and of a deployment's own handler.
@@ -55,6 +57,7 @@ def _unknown(around: Deployment, statement: dict[str, Any]) -> list[str] | None:
     if denied and any(
         _named(statement, action)
         and (action != IMPORT or around.parameters is None)
+        and _reaches(around, statement, action)
         and all(_may_hold(_facts(around, action), *one) for one in conditions)
         for action in NEEDED
     ):
@@ -67,6 +70,25 @@ def _named(statement: dict[str, Any], action: str) -> bool:
     patterns = _many(statement.get("Action", statement.get("NotAction", "*")))
     is_named = any(fnmatchcase(action, str(pattern).lower()) for pattern in patterns)
     return is_named is ("NotAction" not in statement)
+
+
+def _reaches(around: Deployment, statement: dict[str, Any], action: str) -> bool:
+    """False if the statement is for resources with which the pipeline does not need the action."""
+    bucket = f"arn:{around.partition}:s3:::{around.data_bucket}"
+    patterns = _many(statement.get("Resource", statement.get("NotResource", "*")))
+    if "bucket" in action:
+        is_named = any(fnmatchcase(bucket, one) for one in patterns)
+        return is_named is ("NotResource" not in statement)
+    places = [f"{bucket}/{place}" for place in (*served_by(around), PIPELINE)]
+    if "NotResource" in statement:
+        return not all(any(fnmatchcase(f"{place}*", one) for one in patterns) for place in places)
+    return any(_overlaps(one, place) for one in patterns for place in places)
+
+
+def _overlaps(pattern: str, place: str) -> bool:
+    """True if the pattern may match what begins with ``place``, by its own beginning."""
+    head, *more = re.split(r"[*?$]", pattern, maxsplit=1)  # $ begins a variable
+    return head.startswith(place) or (more != [] and place.startswith(head))
 
 
 def _facts(around: Deployment, action: str) -> dict[str, str | None]:
