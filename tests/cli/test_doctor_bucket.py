@@ -388,6 +388,9 @@ NO_KEY = {"StringNotEqualsIfExists": {f"{ALGORITHM}-aws-kms-key-id": KEY}}
         ({"StringNotLike": {ALGORITHM: ["aws:*"]}}, "s3:PutObject", {"aws:kms"}),
         ({"StringEquals": {ALGORITHM: "AES256"}}, "s3:PutObject", {"", "aws:kms"}),
         ({"Null": {f"{ALGORITHM}-aws-kms-key-id": "true"}}, "s3:PutObject", {"aws:kms"}),
+        ({"StringNotEqualsIgnoreCase": {ALGORITHM: "AWS:KMS"}}, "s3:PutObject", {"aws:kms"}),
+        ({"StringEqualsIgnoreCase": {ALGORITHM: "aes256"}}, "s3:PutObject", {"", "aws:kms"}),
+        ({"ForAllValues:StringEquals": {ALGORITHM: "AES256"}}, "s3:PutObject", {"aws:kms"}),
         (NO_KEY, "s3:PutObject", {"aws:kms"}),
         ({**NO_KMS, **HEADER}, "s3:PutObject", {"AES256", "aws:kms"}),  # both have to hold
     ],

@@ -108,6 +108,7 @@ def _may_hold(facts: dict[str, str | None], operator: str, key: str, values: lis
     """False if the condition is known not to hold for the pipeline.
 
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
     """
     if key.lower() not in facts:
         return True
@@ -115,7 +116,9 @@ def _may_hold(facts: dict[str, str | None], operator: str, key: str, values: lis
     if "Null" in operator:
         return (fact is None) == ("true" in values)
     if fact is None:
-        return "Not" in operator or "IfExists" in operator
+        return any(one in operator for one in ("Not", "IfExists", "ForAllValues"))
+    if "IgnoreCase" in operator:
+        fact, values = fact.lower(), [value.lower() for value in values]
     with_wildcards = "Like" in operator or "Arn" in operator
     found = fnmatchcase if with_wildcards else str.__eq__
     return any(found(fact, value) for value in values) is ("Not" not in operator)
