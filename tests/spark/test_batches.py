@@ -125,9 +125,11 @@ def test_what_a_frame_observes_reaches_its_program(spark: SparkSession, ends: st
         assert "this task always fails" in str(error)
     told: list[dict[str, Any]] = []
     threading.Thread(target=lambda: told.append(seen.get), daemon=True).start()
-    until(lambda: told, "the observation", seconds=30)
-    if ends != "with an error":  # then Spark says what it knows of each release
-        assert told == [{"rows": 50}]
+    until(lambda: told, "the observation", seconds=300)
+    # Releases before 4.3 complete an observation once, with what the first run has seen.
+    of_first_run = [{"rows": 0}] if VERSION < (4, 3) and ends == "after smaller batches" else []
+    if ends != "with an error":  # then each release says something else
+        assert told[0] in [{"rows": 50}, *of_first_run]
 
 
 @pytest.mark.skipif(VERSION < (4, 0), reason="Spark 3.5 has interrupts with Connect alone")

@@ -73,7 +73,7 @@ def _untag(frame: DataFrame, ran: DataFrame) -> None:
 
     Spark 4 itself completes those of the plan's own session alone, which may be a clone.
     """
-    with suppress(Exception):
+    with suppress(Exception):  # before 4.3 Spark completes them itself, by the first run
         session: Any = frame.sparkSession._jsparkSession
         frame.sparkSession.sparkContext.removeJobTag(session.sessionJobTag())
         session.observationManager().tryComplete(ran._jdf.queryExecution())
