@@ -309,7 +309,7 @@ def test_columns_of_unlike_values_get_no_dictionary() -> None:
         "a.b.c.list.element.d",
     }
     output: Any = MemoryOutput()
-    with open_writer(Sink(output), table.schema, "none", table) as writer:
+    with open_writer(Sink(output), table.schema, "none", table, ()) as writer:
         writer.write_table(table)
     found = pq.ParquetFile(io.BytesIO(output.getvalue())).metadata.row_group(0)
     columns = [found.column(number) for number in range(found.num_columns)]
@@ -386,5 +386,5 @@ def test_rows_that_wait_are_counted_also_in_lists_without_inner_offsets() -> Non
     part = batch(range(10_000)).slice(100, 100)
     for rows, data in ((lists_alone, 3 * 4), (part, part.nbytes)):
         file = DataFile(Disk().layout(), "", 0)
-        file.append(rows)
+        file.append(rows, frozenset())
         assert data <= file.waiting <= data + 500

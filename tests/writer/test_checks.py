@@ -64,7 +64,7 @@ def failed(
     footers = Footers([check], schema)
     for file in (groups, []):
         sink = Sink(io.BytesIO())  # type: ignore[arg-type]
-        writer = open_writer(sink, schema, "snappy", None)
+        writer = open_writer(sink, schema, "snappy", None, ())
         for rows in file:
             data = pa.array(rows, kind)
             nothing = [pa.nulls(len(rows), one) for one in (inner, kind)]

@@ -61,7 +61,7 @@ class DataFile:
         """True if rows with NaN in these columns may follow those that are encoded."""
         return self._writer is None or nans <= self._nans
 
-    def append(self, rows: pa.RecordBatch, nans: frozenset[str] = frozenset()) -> None:
+    def append(self, rows: pa.RecordBatch, nans: frozenset[str]) -> None:
         """Keep ``rows`` until the next row group; ``nans`` are their columns that may have NaN."""
         self._batches.append(rows)
         self._nans |= nans

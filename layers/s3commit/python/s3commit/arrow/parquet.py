@@ -54,7 +54,7 @@ class Sink:
 
 
 def open_writer(
-    sink: Sink, schema: pa.Schema, codec: str, first: pa.Table | None, nans: Collection[str] = ()
+    sink: Sink, schema: pa.Schema, codec: str, first: pa.Table | None, nans: Collection[str]
 ) -> parquet.ParquetWriter:
     """A writer of one file, whose ``first`` rows, if any, say which columns get a dictionary.
 

@@ -71,12 +71,11 @@ def doctor(session: Session, *, prefix: str, **options: Any) -> None:
     sts:GetCallerIdentity, lambda:GetAccountSettings, cloudformation:DescribeStacks, the ledger
     (dynamodb:Query, dynamodb:DescribeTable), the bucket's notifications, lifecycle, policy, lock
     and encryption, its object _s3commit/_owner.json, events:DescribeRule,
-    lambda:GetEventSourceMapping,
-    cloudwatch:DescribeAlarms, sqs:GetQueueAttributes and GetQueueUrl, of each table in the
-    parameter catalogs glue:GetTable and a listing, and asks iam:SimulatePrincipalPolicy; checks
-    that the caller has no right to are skipped. With --prefix and no --role the caller's own rights
-    there are tried, by calls for an upload that does not exist. Exit code 1 if there is something
-    to fix.
+    lambda:GetEventSourceMapping, cloudwatch:DescribeAlarms, sqs:GetQueueAttributes and GetQueueUrl,
+    of each table in the parameter catalogs glue:GetTable and a listing, and asks
+    iam:SimulatePrincipalPolicy; checks that the caller has no right to are skipped. With --prefix
+    and no --role the caller's own rights there are tried, by calls for an upload that does not
+    exist. Exit code 1 if there is something to fix.
     """
     if options["bucket"]:
         _check("--bucket", f"s3://{options['bucket']}/x/")

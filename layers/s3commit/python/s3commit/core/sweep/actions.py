@@ -40,7 +40,7 @@ class SweepReport:
     incomplete: bool = False
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    first: S3CommitError | None = field(default=None, repr=False)
+    first: S3CommitError | None = None
 
     def add(self, done: SweepReport) -> None:
         """Count what was done for one job."""
@@ -65,7 +65,8 @@ class SweepReport:
 
 def encode_report(report: SweepReport) -> dict[str, Any]:
     """The report as JSON."""
-    return {member_name(one.name): getattr(report, one.name) for one in fields(report) if one.repr}
+    names = (one.name for one in fields(report) if one.name != "first")
+    return {member_name(name): getattr(report, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
