@@ -118,6 +118,7 @@ def test_the_report_names_so_many_things_and_says_how_many_more() -> None:
     assert (len(report.notes), report.lines_left_out) == (MOST_NOTES, 7)
     report.fail("job 99", AccessError("may not"))
     assert (report.lines_left_out, encode_report(report)["linesLeftOut"]) == (7, 7)
+    assert "first" not in encode_report(report)
     assert (report.notes[0], report.failures) == ("job 0", ["job 99: may not"])
 
 
