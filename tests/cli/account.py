@@ -5,12 +5,13 @@ import json
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import boto3
 
 from s3commit.aws import env
 from s3commit.cli.deployment import Deployment
-from s3commit.cli.doctor import examine
+from s3commit.cli.doctor import CHECKS, examine
 from s3commit.cli.session import Session
 from tests.conftest import REGION
 from tests.lake import ignoring_etags
@@ -124,6 +125,11 @@ class Account:
             Bucket=self.name, LifecycleConfiguration={"Rules": [aborting(7)]}
         )
         return self.name
+
+    def finding(self, check: str, **more: Any) -> tuple[str, str]:
+        """What one check of `doctor` says. The others are not run: each takes some requests."""
+        with patch.dict(CHECKS, {check: CHECKS[check]}, clear=True):
+            return self.ask(**more)[check]
 
     def ask(self, **more: Any) -> dict[str, tuple[str, str]]:
         """What `doctor` says, by its checks."""

@@ -58,11 +58,11 @@ def test_what_may_not_be_read_is_skipped_and_fails_nothing(deployed: Account, as
 
 def test_what_a_role_lacks_is_named_and_it_by_its_arn(deployed: Account) -> None:
     deployed.lacking = {"s3:AbortMultipartUpload", "s3:ListBucket"}
-    verdict, text = deployed.ask(role=ROLE, prefix="sales/")["rights"]
+    verdict, text = deployed.finding("rights", role=ROLE, prefix="sales/")
     assert verdict == "fix"
     assert f"lacks s3:AbortMultipartUpload, s3:ListBucket at s3://{deployed.name}/sales/" in text
     for role in ("spark", "arn:aws:sts::123456789012:assumed-role/spark/me"):
-        verdict, text = deployed.ask(role=role, prefix="sales/")["rights"]
+        verdict, text = deployed.finding("rights", role=role, prefix="sales/")
         assert verdict == "fix"
         assert text.startswith(f"--role {role} is not the ARN of a role: give arn:aws:iam::")
 
@@ -70,7 +70,7 @@ def test_what_a_role_lacks_is_named_and_it_by_its_arn(deployed: Account) -> None
 def test_a_prefix_is_a_directory_with_its_slash_or_without(deployed: Account) -> None:
     """The role's policy is for what lies below it."""
     for prefix in ("sales", "sales/", "/sales"):
-        assert deployed.ask(prefix=prefix)["rights"][1].endswith("/sales/")
+        assert deployed.finding("rights", prefix=prefix)[1].endswith("/sales/")
 
 
 def test_a_prefix_may_be_a_uri_of_the_data_bucket_alone(desk: Desk, deployed: Account) -> None:
@@ -97,13 +97,13 @@ def test_what_is_no_general_purpose_bucket_is_one_line(desk: Desk, name: str) ->
 
 def test_an_endpoint_that_checks_no_rights_approves_none(deployed: Account) -> None:
     deployed.iam = deployed.endpoint
-    verdict, text = deployed.ask(role=ROLE, prefix="sales/")["rights"]
+    verdict, text = deployed.finding("rights", role=ROLE, prefix="sales/")
     assert (verdict, "the endpoint is not AWS" in text) == ("skipped", True)
 
 
 def test_who_may_not_simulate_is_told_to_try(deployed: Account) -> None:
     deployed.refuse("SimulatePrincipalPolicy")
-    verdict, text = deployed.ask(role=ROLE, prefix="sales/")["rights"]
+    verdict, text = deployed.finding("rights", role=ROLE, prefix="sales/")
     assert verdict == "skipped"
     assert "not allowed" in text
     assert "give --prefix alone" in text
@@ -119,7 +119,7 @@ def test_the_callers_own_rights_are_tried_alone(deployed: Account, lacking: str 
     }
     if lacking:
         deployed.refuse(refused.get(lacking, lacking.removeprefix("s3:")))
-    verdict, text = deployed.ask(prefix="sales/")["rights"]
+    verdict, text = deployed.finding("rights", prefix="sales/")
     where = f"s3://{deployed.name}/sales/"
     if lacking:
         assert (verdict, text.split(":")[0]) == ("fix", "the caller lacks s3")

@@ -22,14 +22,14 @@ LEDGERS = f"arn:aws:dynamodb:{REGION}:123456789012:table"
 
 
 def test_a_bucket_that_is_not_there_is_said(account: Account) -> None:
-    assert "does not exist" in account.ask(bucket="nobodys-lake")["notifications"][1]
+    assert "does not exist" in account.finding("notifications", bucket="nobodys-lake")[1]
 
 
 @pytest.mark.parametrize("given", [None, ["orders/", "sales/"]])
 @pytest.mark.parametrize("prefix", ["", "sales", "sales/eu/", "sales-2/"])
 def test_prefixes_that_are_served(account: Account, given: list[str] | None, prefix: str) -> None:
     account.deploy(env.STORAGE_STACK, Parameters=json.dumps({"prefixes": given} if given else {}))
-    verdict, text = account.ask(prefix=prefix)["prefixes"]
+    verdict, text = account.finding("prefixes", prefix=prefix)
     if given and prefix == "sales-2/":
         assert verdict == "fix"
         assert "serves orders/, sales/ alone, so a job at sales-2/ would be refused" in text
@@ -44,7 +44,7 @@ def test_prefixes_that_are_served(account: Account, given: list[str] | None, pre
 def test_without_a_stack_it_says_so(account: Account, event_bridge: bool, verdict: str) -> None:
     bucket = account.make_bucket(event_bridge=event_bridge)
     account.refuse("DescribeStacks")
-    found = account.ask(bucket=bucket)["notifications"]
+    found = account.finding("notifications", bucket=bucket)
     assert found[0] == verdict
     assert ("was not looked at" in found[1]) is event_bridge
 
@@ -55,13 +55,13 @@ def test_a_queue_or_rule_that_may_not_be_seen_is_said(account: Account, operatio
     account.deploy(env.STORAGE_STACK, **account.listen("rule"))
     account.client("events").put_rule(Name="rule", ScheduleExpression="rate(1 hour)")
     account.refuse(operation)
-    verdict, text = account.ask(bucket=bucket)["notifications"]
+    verdict, text = account.finding("notifications", bucket=bucket)
     assert (verdict, "manifests; not looked at: looking at " in text) == ("ok", True)
 
 
 def test_a_bucket_of_another_deployment_is_not_to_be_imported(account: Account) -> None:
     bucket = account.make_bucket(*SUFFIXES)
-    verdict, text = account.ask(bucket=bucket)["notifications"]
+    verdict, text = account.finding("notifications", bucket=bucket)
     assert verdict == "fix"
     assert f"notifies {account.queue} as a deployment of s3commit does, and a bucket has" in text
 
@@ -78,7 +78,7 @@ def test_a_bucket_of_another_deployment_is_not_to_be_imported(account: Account) 
 )
 def test_what_overlaps_an_import(account: Account, suffixes: list[str], overlap: bool) -> None:
     bucket = account.make_bucket(*suffixes)
-    verdict, text = account.ask(bucket=bucket)["notifications"]
+    verdict, text = account.finding("notifications", bucket=bucket)
     if overlap:
         assert verdict == "fix"
         assert f"has notifications to arn:aws:sqs:{REGION}:123456789012:{bucket} that" in text
@@ -90,14 +90,14 @@ def test_what_overlaps_an_import(account: Account, suffixes: list[str], overlap:
 
 def test_a_bucket_that_is_not_supported_is_said(account: Account) -> None:
     bucket = account.make_bucket()
-    assert account.ask(bucket=bucket)["bucket"][0] == "ok"
+    assert account.finding("bucket", bucket=bucket)[0] == "ok"
     around = Deployment("eu-north-1", account.connect, bucket=bucket)
     assert f"is in {REGION}, and S3 notifies queues of its own" in supported(around).text
     account.owner = "999999999999"
-    verdict, text = account.ask(bucket=bucket)["bucket"]
+    verdict, text = account.finding("bucket", bucket=bucket)
     assert (verdict, "is not of account 123456789012" in text) == ("fix", True)
     account.refuse("HeadBucket")  # without any right nothing is known
-    assert account.ask(bucket=bucket)["bucket"][0] == "skipped"
+    assert account.finding("bucket", bucket=bucket)[0] == "skipped"
 
 
 @pytest.mark.parametrize("code", ["NotImplemented", "501", "MethodNotAllowed", "405"])
@@ -115,7 +115,7 @@ def test_a_store_of_others_may_lack_a_setting(account: Account, code: str, is_aw
 
 def test_an_empty_region_of_a_bucket_is_the_one_that_was_asked(account: Account) -> None:
     account.answers["HeadBucket"] = {"BucketRegion": ""}
-    verdict, text = account.ask(bucket=account.make_bucket())["bucket"]
+    verdict, text = account.finding("bucket", bucket=account.make_bucket())
     assert (verdict, f" is in {REGION}, of this account" in text) == ("ok", True), text
 
 
@@ -124,7 +124,7 @@ def test_a_default_retention_is_said(account: Account, rule: dict[str, Any] | No
     bucket = account.make_bucket()
     lock = {"ObjectLockEnabled": "Enabled", **({"Rule": rule} if rule else {})}
     account.answers["GetObjectLockConfiguration"] = {"ObjectLockConfiguration": lock}
-    verdict, text = account.ask(bucket=bucket)["bucket"]
+    verdict, text = account.finding("bucket", bucket=bucket)
     assert (verdict, "has Object Lock with a default" in text) == (
         "fix" if rule else "ok",
         bool(rule),
@@ -158,7 +158,7 @@ def test_a_key_that_the_pipeline_may_not_use_is_said(
         default = {"SSEAlgorithm": algorithm, **({"KMSMasterKeyID": key} if key else {})}
         rules = [{"ApplyServerSideEncryptionByDefault": default}]
         s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})
-    assert account.ask(bucket=bucket)["encryption"][0] == verdict
+    assert account.finding("encryption", bucket=bucket)[0] == verdict
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_whose_the_bucket_is_is_said(
         named = f"{LEDGERS.removesuffix('table')}{ledger}"
         document = json.dumps({"version": 1, "bucket": bucket, "ledger": named})
         account.client("s3").put_object(Bucket=bucket, Key=OWNER, Body=body or document)
-    found = account.ask()["owner"]
+    found = account.finding("owner")
     assert (found[0], says in found[1]) == (verdict, True), found
 
 
@@ -201,7 +201,7 @@ def test_uploads_that_nobody_aborts_or_that_are_aborted_too_early_are_said(
         s3.put_bucket_lifecycle_configuration(
             Bucket=deployed.name, LifecycleConfiguration={"Rules": rules}
         )
-    verdict, text = deployed.ask()["lifecycle"]
+    verdict, text = deployed.finding("lifecycle")
     assert verdict == "fix"
     assert says in text
 
@@ -248,7 +248,7 @@ def test_a_rule_that_takes_what_jobs_need_is_said(
     account.deploy(env.STORAGE_STACK, Parameters=parameters)
     account.answers["GetBucketLifecycleConfiguration"] = {"Rules": [aborting(7), rule]}
     more = {"prefix": "sales/"} if said == "prefix" else {}
-    verdict, text = account.ask(bucket=bucket, **more)["lifecycle"]
+    verdict, text = account.finding("lifecycle", bucket=bucket, **more)
     assert (verdict, says.format(bucket) in text) == ("fix" if says else "ok", True), text
 
 
@@ -258,7 +258,7 @@ def test_the_prefixes_of_a_deployment_are_enough_too(account: Account) -> None:
     rules = [{**aborting(7), "Filter": {"Prefix": one}} for one in ("a/", "sales/")]
     for here, verdict in ((rules, "ok"), (rules[:1], "fix"), ([aborting(3)], "ok")):
         account.answers["GetBucketLifecycleConfiguration"] = {"Rules": here}
-        assert account.ask(bucket=bucket)["lifecycle"][0] == verdict
+        assert account.finding("lifecycle", bucket=bucket)[0] == verdict
 
 
 def test_a_rule_for_the_tables_alone_is_enough_for_them(deployed: Account) -> None:
@@ -266,8 +266,8 @@ def test_a_rule_for_the_tables_alone_is_enough_for_them(deployed: Account) -> No
         Bucket=deployed.name,
         LifecycleConfiguration={"Rules": [{**aborting(7), "Filter": {"Prefix": "sales/"}}]},
     )
-    assert deployed.ask(prefix="sales/eu/")["lifecycle"][0] == "ok"
-    assert deployed.ask(prefix="returns/")["lifecycle"][0] == "fix"
+    assert deployed.finding("lifecycle", prefix="sales/eu/")[0] == "ok"
+    assert deployed.finding("lifecycle", prefix="returns/")[0] == "fix"
 
 
 ROLE = "arn:aws:iam::123456789012:role/S3CommitPipeline/catalog"
@@ -302,7 +302,7 @@ def test_a_table_is_compared_with_the_parameter_the_paths_and_the_rights(
         table = {"Name": "sales", "PartitionKeys": keys, "StorageDescriptor": storage}
         glue.create_table(DatabaseName=bucket, TableInput=table)
     account.client("s3").put_object(Bucket=bucket, Key=f"sales/{path or 'x'}", Body=b"1")
-    verdict, text = account.ask()["catalogs"]
+    verdict, text = account.finding("catalogs")
     assert (verdict, told.format(bucket) in text) == ("fix" if told else "ok", True), text
     assert "\n" not in text
 
@@ -323,7 +323,7 @@ def test_a_note_is_one_line_without_control_characters(desk: Desk, note: bytes, 
 @pytest.mark.parametrize("ignored", IGNORED_ETAGS)
 def test_i5_a_store_that_ignores_etags_of_deletes_is_said(deployed: Account, ignored: str) -> None:
     deployed.ignored = ignored
-    verdict, text = deployed.ask(prefix="sales/")["deletes"]
+    verdict, text = deployed.finding("deletes", prefix="sales/")
     assert verdict == ("fix" if ignored else "ok")
     assert (("ignores the etag" in text) and ("REPLACE_NOT_ALLOWED" in text)) == bool(ignored)
     assert deployed.left() == (0, 0)

@@ -64,7 +64,7 @@ def without(member: str, **other: Any) -> dict[str, Any]:
 def test_a_deny_that_may_be_ours(deployed: Account, statement: dict[str, Any], known: bool) -> None:
     text = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     deployed.client("s3").put_bucket_policy(Bucket=deployed.name, Policy=text)
-    verdict, told = deployed.ask()["bucket policy"]
+    verdict, told = deployed.finding("bucket policy")
     assert verdict == ("ok" if known else "fix")
     assert (f"by {statement['Sid']} (" in told) is not known
 
@@ -74,9 +74,9 @@ def test_only_an_import_changes_notifications(account: Account) -> None:
     statement = deny("Notes", "s3:PutBucketNotification", {})
     text = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     account.client("s3").put_bucket_policy(Bucket=bucket, Policy=text)
-    assert account.ask(bucket=bucket)["bucket policy"][0] == "fix"
+    assert account.finding("bucket policy", bucket=bucket)[0] == "fix"
     account.deploy(env.STORAGE_STACK, Parameters="{}")
-    assert account.ask(bucket=bucket)["bucket policy"][0] == "ok"
+    assert account.finding("bucket policy", bucket=bucket)[0] == "ok"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_deny_elsewhere_is_not_ours(
     text = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     account.answers["GetBucketPolicy"] = {"Policy": text}
     more = {"prefix": "sales/"} if said == "prefix" else {}
-    found = account.ask(bucket=bucket, **more)["bucket policy"]
+    found = account.finding("bucket policy", bucket=bucket, **more)
     assert found[0] == ("ok" if known else "fix"), found
 
 
@@ -145,5 +145,5 @@ def test_a_deny_without_a_header_is_met_by_the_parameter_that_sends_it(
     account.deploy(env.STORAGE_STACK, Parameters=json.dumps(given))
     text = json.dumps({"Version": "2012-10-17", "Statement": [deny("H", action, condition)]})
     account.client("s3").put_bucket_policy(Bucket=bucket, Policy=text)
-    verdict, _ = account.ask(bucket=bucket)["bucket policy"]
+    verdict, _ = account.finding("bucket policy", bucket=bucket)
     assert verdict == ("ok" if encryption in met_by else "fix")
