@@ -9,8 +9,7 @@ from s3commit.core.model.codes import CODES, Advice
 
 PAGE: Final = """# Codes
 
-Why a job failed, and what to do, as `s3commit show JOB` says (`python docs/codes.py`). Other errors
-explain themselves.
+Why a job failed, and what to do, as `s3commit show JOB` says. Other errors explain themselves.
 
 ## Codes of failed executions
 

@@ -26,10 +26,12 @@ from s3commit.core.model.errors import (
 from s3commit.core.model.limits import S3_CLOCKS
 from s3commit.core.model.locks import key_digest
 from s3commit.core.model.outcome import Outcome
+from s3commit.core.undo.back_to import plan_way_back
+from s3commit.core.undo.job import plan_undo
 from s3commit.writer import undo as undoing
 from tests.core.enumerated import Run, every_order
 from tests.core.test_check import SALES
-from tests.core.way_back import PARTITIONS, REPLACE, Table, code_of
+from tests.core.way_back import OPTIONS, PARTITIONS, REPLACE, Table, code_of
 from tests.core.world import World, job_directory
 from tests.fakes.execution import run_execution
 from tests.fakes.faults import Call, FaultPlan
@@ -131,8 +133,12 @@ def test_i11_an_undo_frees_the_key_and_an_undo_of_it_takes_the_key_again() -> No
     table = Table()
     wrong = table.write("dt=1/", key="today")
     table.undo(wrong)
+    early = plan_undo(table.world.unplanned, table.undone[wrong], leave_removed=False)
     again = table.write("dt=1/", "dt=2/", key="today")
-    with pytest.raises(JobFailedError) as refused:
+    with pytest.raises(JobFailedError) as failed:
+        undoing.carry_out(table.world.unplanned, early, OPTIONS, table.environment)
+    assert failed.value.code == "KEY_TAKEN"
+    with pytest.raises(JobRefusedError, match=f"job {again.job_id} has since written") as refused:
         table.undo(table.undone[wrong])
     assert refused.value.code == "KEY_TAKEN"
     table.undo(again)
@@ -316,3 +322,17 @@ def test_a_long_chain_and_a_circle_of_a_stranger_have_an_end() -> None:
     assert undone_by(chain) == {even: even + 1 for even in range(0, 10_002, 2)}
     assert len(undone_by([("b", "a"), ("a", "b")])) == 1
     assert undone_by([("a", "a")]) == {}
+
+
+def test_i11_a_way_back_undoes_who_has_the_key_before_its_data_comes_back() -> None:
+    table = Table()
+    first = table.write("dt=1/", key="today")
+    table.undo(first)
+    again = table.write("dt=2/", key="today")
+    last = table.write("dt=1/")
+    way = plan_way_back(table.world.unplanned, first)
+    undone = [job.directory for job, _ in way.undos]
+    assert undone == [last, again, table.undone[first]]
+    for job in undone:
+        table.undo(job)
+    assert table.visible() == table.replayed() == table.jobs[0][3]

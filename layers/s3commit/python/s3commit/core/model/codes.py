@@ -123,8 +123,8 @@ _ENDS: Final = {
     "KEY_TAKEN": Advice(
         "A job with the same idempotency key was committed. It had other data, or files of it were"
         " deleted, or a stream wrote an older batch, or one batch twice",
-        "Use another key; restart a stream from its newest checkpoint. If the other job is not"
-        " yours, find out who may read your keys",
+        "Use another key, or undo the other job first; restart a stream from its newest checkpoint."
+        " If the other job is not yours, find out who may read your keys",
     ),
     "JOB_ENDED": Advice(
         "A job with the same id ended at this destination before",

@@ -19,6 +19,7 @@ from s3commit.core.formats.layout import (
     partition_of,
 )
 from s3commit.core.jobs.healing import JOB_ENDED
+from s3commit.core.jobs.idempotency import hinted_job
 from s3commit.core.jobs.replaced import Appends
 from s3commit.core.model.errors import NOT_READABLE, JobRefusedError
 from s3commit.core.model.record import JobRecord
@@ -60,7 +61,8 @@ def plan_undo(
     """The work of an undo of the job, ``after`` others. Changes nothing, and needs no ledger.
 
     Raises `JobRefusedError` as `look_back`, ``REPLACED_SINCE``, ``LIST_GONE`` and ``TOO_LARGE`` if
-    what the job replaced can't come back, and ``VERSIONS_GONE`` if the bucket has not kept it all.
+    what the job replaced can't come back, ``VERSIONS_GONE`` if the bucket has not kept it all, and
+    ``KEY_TAKEN`` if data would come back that a later job has written again.
     """
     try:
         found = look_back(Look(ports), directory, after)
@@ -83,7 +85,7 @@ def plan_undo(
                 f" bytes. {instead(found.removes)}",
             )
     restores = _versions(ports, directory, found)
-    return PlannedUndo(directory, found, restores, _key(ports, directory, found))
+    return PlannedUndo(directory, found, restores, _key(ports, directory, found, after))
 
 
 def judge_undo(ports: Ports, spec: JobSpec, record: JobRecord) -> Undo:
@@ -164,13 +166,21 @@ def _versions(
     return tuple(zip(files, versions, strict=True))
 
 
-def _key(ports: S3Ports, directory: JobDirectory, found: Undo) -> str | None:
+def _key(ports: S3Ports, directory: JobDirectory, found: Undo, after: Sequence[Done]) -> str | None:
     """The key of the job that the undone one has undone: its data comes back."""
+    key, again = None, found.header.undoes
     with suppress(*NOT_READABLE):
-        if found.header.undoes:
-            job = JobDirectory(directory.destination, found.header.undoes)
-            return read_commit_header(ports.store, job).idempotency_key
-    return None
+        if again:
+            job = JobDirectory(directory.destination, again)
+            key = read_commit_header(ports.store, job).idempotency_key
+    other = hinted_job(ports.store, directory.destination, key) if key else None
+    if other and other not in {one.undoes for one, _ in after}:
+        refuse(
+            "KEY_TAKEN",
+            f"the data of job {again} would come back, and job {other.job_id} has since written it"
+            " again under the same idempotency key: undo that job first, if you want the older one",
+        )
+    return key
 
 
 def _name(key: str, number: int, job_id: str) -> str:
