@@ -210,6 +210,13 @@ def test_a_job_shows_what_show_says_and_its_execution(desk: Desk, browser: Brows
     assert seen_states(browser.get("/job", job=JOB)) == {"SealJob": "failed"}
 
 
+def test_a_history_that_nobody_knows_is_said(desk: Desk) -> None:
+    """As of a job whose record was swept: S3 alone does not know it."""
+    directory = desk.job_at("DecideCommit")
+    said = desk.run("show", directory.uri, "--history")
+    assert said.stderr.startswith("no execution is known: ")
+
+
 def test_a_job_shows_its_time_and_partitions_before_all(desk: Desk, browser: Browser) -> None:
     files = {f"dt={day}/part-{n}-{JOB}.csv": b"123" for day in "12" for n in range(2)}
 

@@ -42,6 +42,9 @@ _BY_NOBODY = (
     "not known: S3's event was lost or does not say (the embedded runtime's never does), or the"
     " ledger was not read"
 )
+_NO_EXECUTION = (
+    "no execution is known: none has started, or the ledger was not read, or has forgotten the job"
+)
 _REGION = re.compile("[a-z0-9-]+")
 _MODES = {Conflict.APPEND: "append", Conflict.FAIL: "error", Conflict.REPLACE: "overwrite"}
 # Members that no next step needs, or that another member contains.
@@ -81,7 +84,8 @@ def show(session: Session, *, job: NamedJob, following: bool, history: bool, tim
     elif history:
         found = history_document(session, read_job(session, *find()).execution)
         session.out.table(found, "states", COLUMNS)
-        session.out.note(*found["problems"])
+        unknown = [] if found["execution"] else [_NO_EXECUTION]
+        session.out.note(*found["problems"], *unknown)
     else:
         document = job_document(session, read_job(session, *find()))
         session.out.facts(document if session.out.json else for_people(document))
