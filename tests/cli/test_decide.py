@@ -154,6 +154,14 @@ def test_a_commit_whose_fate_is_unknown_exits_4(desk: Desk) -> None:
     assert f"outcome of job {JOB} unknown: timed out; it may still commit" in line
 
 
+@pytest.mark.parametrize("verb", ["abort", "commit", "undo"])
+def test_a_dry_run_that_reaches_nothing_changes_nothing(desk: Desk, verb: str) -> None:
+    directory = desk.open_job()
+    desk.world.plan.fail("get", TransientError("timed out"), times=None)
+    line = desk.fails(verb, directory.uri, "--dry-run", exit_code=1)
+    assert line.endswith("try again")
+
+
 def test_an_abort_whose_answer_is_lost_may_be_repeated(desk: Desk) -> None:
     directory = desk.open_job()
     desk.world.plan.lose_response("put")

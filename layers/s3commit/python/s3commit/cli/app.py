@@ -86,8 +86,8 @@ class App(click.Group):
             line = "interrupted; running jobs continue and requests already made still apply"
             raise CommandError(line, INTERRUPTED) from None
         except S3CommitError as error:
-            changes = ctx.invoked_subcommand in CHANGES
-            line = _line(error, changes=changes, begun=session.begun)
+            changes, tries = ctx.invoked_subcommand in CHANGES, session.typed.get("dry_run", False)
+            line = _line(error, changes=changes, begun=session.begun, tries=tries)
             refused = REFUSED if isinstance(error, _REFUSALS) else FAILED
             code = UNKNOWN if isinstance(error, OutcomeUnknownError) else refused
             raise CommandError(line, code) from error
@@ -105,11 +105,11 @@ def _is_of_output(error: Exception) -> bool:
     return isinstance(error, OSError) and frames[-1].f_code is click.echo.__code__
 
 
-def _line(error: S3CommitError, *, changes: bool, begun: str) -> str:
+def _line(error: S3CommitError, *, changes: bool, begun: str, tries: bool) -> str:
     said = [coded(error.message, error)]
     if isinstance(error, TransientError):
         doubt = "the change may have been made; it is safe to run the command again"
-        said.append(doubt if changes else "try again")
+        said.append(doubt if changes and not tries else "try again")
     elif begun:
         said.append(begun)
     elif changes and isinstance(error, JobRefusedError | UnchangedError):

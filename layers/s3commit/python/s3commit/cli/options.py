@@ -98,8 +98,9 @@ def age_option(*names: str, default: str | None = None, about: str) -> Callable[
     return click.option(*names, type=age, default=default, show_default=True, help=about)
 
 
-def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
     ctx.ensure_object(Session).typed[str(parameter.name)] = value
+    return value
 
 
 def _kept_option(name: str, about: str, **how: Any) -> Callable[[F], F]:
@@ -139,7 +140,10 @@ state_machine_option = click.option(
     ),
 )
 dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Check everything, print what would be done, and stop."
+    "--dry-run",
+    is_flag=True,
+    callback=_keep,
+    help="Check everything, print what would be done, and stop.",
 )
 
 

@@ -65,7 +65,7 @@ class Session:
         self.trusted: dict[str, bool] = {}  # each table that was looked at; False: it was restored
         self.begun = ""  # once something is changed: what an error says then
         self.unread = False  # a stack, once: a network that lets no request through costs seconds
-        self.typed: dict[str, Any] = {}  # the options "table", "name" and "destination"
+        self.typed: dict[str, Any] = {}  # "table", "name", "destination", "dry_run"
 
     @cached_property
     def store(self) -> ObjectStore:
