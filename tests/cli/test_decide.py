@@ -154,7 +154,7 @@ def test_a_commit_whose_fate_is_unknown_exits_4(desk: Desk) -> None:
     assert f"outcome of job {JOB} unknown: timed out; it may still commit" in line
 
 
-@pytest.mark.parametrize("verb", ["abort", "commit", "undo"])
+@pytest.mark.parametrize("verb", ["abort", "commit"])
 def test_a_dry_run_that_reaches_nothing_changes_nothing(desk: Desk, verb: str) -> None:
     directory = desk.open_job()
     desk.world.plan.fail("get", TransientError("timed out"), times=None)

@@ -211,6 +211,12 @@ def expiring(place: str, **how: Any) -> dict[str, Any]:
     return {"ID": "expire", "Status": "Enabled", **filters, "Expiration": how or {"Days": 400}}
 
 
+def moving(place: str, to: str, days: int) -> dict[str, Any]:
+    moves = [{"StorageClass": "STANDARD_IA", "Days": 30}, {"StorageClass": to, "Days": days}]
+    rule = {**expiring(place), "ID": "move", "Transitions": moves}
+    return {name: one for name, one in rule.items() if name != "Expiration"}
+
+
 TAGGED = {"Tag": {"Key": "k", "Value": "v"}}
 LARGE = {"ObjectSizeGreaterThan": 16 * 1024}  # no note of a key is larger
 LARGE_OURS = {"And": {"Prefix": "_s3commit/", **LARGE}}
@@ -235,6 +241,12 @@ LARGE_OURS = {"And": {"Prefix": "_s3commit/", **LARGE}}
         (expiring("sales/", Days=30), "deletes what has 30 days or less"),
         (expiring("sales/eu/", Days=1), ""),  # a table is not where the rule is
         (expiring("logs/", Days=1), ""),
+        (moving("", "GLACIER", 30), "move of bucket {} archives what has 30 days or less"),
+        (moving("_s3commit/", "DEEP_ARCHIVE", 1), "archives what has 30 days or less"),
+        (moving("", "GLACIER", 31), ""),
+        (moving("", "GLACIER_IR", 1), ""),
+        ({**moving("", "GLACIER", 40), "Expiration": {"Days": 50}}, "deletes _s3commit/ too"),
+        (moving("logs/", "GLACIER", 1), ""),
         ({**aborting(1), "Filter": {"Prefix": "logs/"}}, ""),
         ({**aborting(1), "Filter": {"Prefix": "sales/eu/"}}, "aborts uploads after 1 day"),
     ],

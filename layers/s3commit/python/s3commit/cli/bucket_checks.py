@@ -16,6 +16,7 @@ from s3commit.core.formats.layout import PIPELINE
 from s3commit.core.model.errors import AccessError, NotFoundError, S3CommitError
 
 LEAST_DAYS = 2  # that an upload may wait, as of the deployment's parameter abortIncompleteDays
+ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
 KINDS = ("Queue", "Topic", "LambdaFunction")  # of notifications, as S3 names their settings
 LACKING = ("NotImplemented", "501", "MethodNotAllowed", "405")  # as stores of others answer
 HAND_OVER = "docs/operations.md, Hand a bucket over"
@@ -176,7 +177,7 @@ def prefixes(around: Deployment) -> Finding:
 
 
 def lifecycle(around: Deployment) -> Finding:
-    """A lifecycle rule aborts forgotten uploads; none aborts too early, or deletes documents.
+    """A lifecycle rule aborts forgotten uploads; none aborts too early, or takes documents.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpu-abort-incomplete-mpu-lifecycle-config.html
     """
@@ -218,24 +219,32 @@ def served_by(around: Deployment) -> list[str]:
 
 
 def _deleting(around: Deployment, rules: list[tuple[dict[str, Any], str]]) -> str | None:
-    """The cure of the first rule that deletes documents that jobs need; None if none does."""
+    """The cure of the first rule that deletes or archives documents that jobs need; None if none.
+
+    What is archived has to be restored before it can be read:
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/archived-objects.html
+    """
     given, bucket = around.parameters or {}, around.data_bucket
     places = [*served_by(around), PIPELINE]
     kept = int(given.get("retentionDays", env.SWEEP_LIMITS["retentionDays"]))
     for rule, place in rules:
-        expires, name = rule.get("Expiration", {}), rule.get("ID", "without an ID")
-        if not expires.keys() & {"Days", "Date"} or _needs_tag(rule):
+        if _needs_tag(rule):
             continue
+        expires, name = rule.get("Expiration", {}), rule.get("ID", "without an ID")
+        deletes = [("deletes", expires)] if expires.keys() & {"Days", "Date"} else []
         # Notes of keys, which are small, stay; the other documents there go with their jobs.
         takes_notes = _filter(rule).get("ObjectSizeGreaterThan", 0) < MAX_NOTE_BYTES
-        if takes_notes and PIPELINE.startswith(place):
+        if deletes and takes_notes and PIPELINE.startswith(place):
             return (
                 f"lifecycle rule {name} of bucket {bucket} deletes {PIPELINE} too: a program with"
                 " an old idempotency key would add its data twice. Give it the prefix of a table"
             )
-        if expires.get("Days", 0) <= kept and any(one.startswith(place) for one in places):
+        moves = [one for one in rule.get("Transitions", ()) if one["StorageClass"] in ARCHIVES]
+        acts = [*deletes, *(("archives", one) for one in moves)]
+        does = next((act for act, one in acts if one.get("Days", 0) <= kept), None)
+        if does and any(one.startswith(place) for one in places):
             return (
-                f"lifecycle rule {name} of bucket {bucket} deletes what has {kept} days or less:"
+                f"lifecycle rule {name} of bucket {bucket} {does} what has {kept} days or less:"
                 f" also the documents of jobs there. Set more than retentionDays, {kept}"
             )
     return None
