@@ -1,11 +1,10 @@
 """An object store in memory that keeps S3's promises, and none that S3 does not make."""
 
-import itertools
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from copy import copy, deepcopy
+from copy import deepcopy
 from dataclasses import replace
 from typing import Self
 
@@ -65,7 +64,7 @@ class MemoryObjectStore:
         self.least_part = min_part_bytes
         self._repeats_complete = repeats_complete
         self._opaque = opaque
-        self._serial = itertools.count(1)
+        self._serial = 0
         self._lock = threading.RLock()
 
     def get(self, bucket: str, key: str, *, max_bytes: int) -> StoredObject:
@@ -201,7 +200,7 @@ class MemoryObjectStore:
         with self._lock:
             holder = self.bucket(bucket)
             check_key(key)
-            upload_id = f"upload-{next(self._serial):06d}"
+            upload_id = f"upload-{self._next():06d}"
             lowered = {name.lower(): value for name, value in metadata.items()}
             holder.uploads[upload_id] = Upload(key, self.clock.now(), lowered)
             return upload_id
@@ -283,7 +282,7 @@ class MemoryObjectStore:
 
     def resume(self, other: Self) -> None:
         """Have what is in the other store's buckets."""
-        self._serial = copy(other._serial)
+        self._serial = other._serial
         for name, holder in other._buckets.items():
             self._buckets[name] = deepcopy(holder)
 
@@ -311,12 +310,16 @@ class MemoryObjectStore:
         """Take back all that was denied."""
         self.bucket(bucket).denied.clear()
 
+    def _next(self) -> int:
+        self._serial += 1
+        return self._serial
+
     def _etag(self, of_bytes: str) -> str:
         """The etag that S3 gives, by that of the plain bytes."""
-        return f'"{next(self._serial):032x}-1"' if self._opaque else of_bytes
+        return f'"{self._next():032x}-1"' if self._opaque else of_bytes
 
     def _new_version_id(self, holder: Bucket) -> str | None:
-        return f"version-{next(self._serial):06d}" if holder.versioned else None
+        return f"version-{self._next():06d}" if holder.versioned else None
 
     @staticmethod
     def _check_condition(

@@ -84,8 +84,6 @@ def test_no_other_python_compiles(
 
 
 def test_without_byte_code_one_is_warned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dependencies = layers.dependencies_layer()
-    monkeypatch.setattr(pipeline, "dependencies_layer", lambda: dependencies)
     for module in (layers, pipeline):
         monkeypatch.setattr(module, "runtime_python", lambda: None)
     build(outdir=str(tmp_path)).synth()
