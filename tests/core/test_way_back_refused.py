@@ -57,7 +57,8 @@ def test_i12_a_manifest_that_says_copy_is_an_undos_and_of_the_same_directory() -
 
 @pytest.mark.parametrize("own", [True, False], ids=["own files", "no files"])
 @pytest.mark.parametrize(
-    "code", ["NAME_TOO_LONG", "VERSIONS_GONE", "LIST_GONE", "TOO_LARGE", "FILES_CHANGED"]
+    "code",
+    ["BAD_NAME", "NAME_TOO_LONG", "VERSIONS_GONE", "LIST_GONE", "TOO_LARGE", "FILES_CHANGED"],
 )
 def test_where_nothing_can_come_back_the_line_names_a_way_that_there_is(
     code: str, own: bool, monkeypatch: pytest.MonkeyPatch
@@ -66,6 +67,8 @@ def test_where_nothing_can_come_back_the_line_names_a_way_that_there_is(
     table = Table()
     older = table.write("dt=1/", "dt=2/")
     key = f"sales/dt=2/part-0-{older.job_id}.c000.csv"
+    if code == "BAD_NAME":
+        table.world.store.put("lake", "sales//x", b"x")
     if code == "NAME_TOO_LONG":
         table.world.store.put("lake", "sales/" + ("d" * 250 + "/") * 4 + "x", b"x")
     over = table.write(*["dt=1/"] * own, **REPLACE)
@@ -85,6 +88,18 @@ def test_where_nothing_can_come_back_the_line_names_a_way_that_there_is(
     assert ("write it again" in refused.value.message) != own
     if own:
         table.undo(over, leave_removed=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["/x.csv", "//x.csv", "d//x.csv", "d\x01/x.csv", "d\x7f/x.csv", "x.c\x01sv", "x.\n"]
+)
+def test_a_name_that_no_job_may_write_does_not_come_back(name: str) -> None:
+    """Another program's: an overwrite removes it, and the plan of the undo says so."""
+    table = Table()
+    table.world.store.put("lake", f"sales/{name}", b"theirs")
+    over = table.write("dt=1/", **REPLACE)
+    assert table.world.store.head("lake", f"sales/{name}") is None
+    assert code_of(table, over) == "BAD_NAME"
 
 
 def broken(table: Table, older: JobDirectory, over: JobDirectory, how: str) -> None:

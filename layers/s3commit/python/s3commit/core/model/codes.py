@@ -72,6 +72,7 @@ _ENDS: Final = {
         "A condition in `_job.json` does not exist or has an impossible value",
         "Correct the condition in the program, then run the job again",
     ),
+    "BAD_NAME": Advice("A file to bring back has a name that no job may use", _OWN_FILES),
     "BAD_PATH": Advice("The path is not valid for a destination", "Correct the path"),
     "BAD_VERSION": Advice(
         "This pipeline does not read the version of a document",
@@ -79,11 +80,11 @@ _ENDS: Final = {
     ),
     "CHECK_FAILED": Advice(
         "A column does not meet a check of the program. The message has column, bound and value",
-        "Check the data. Correct the data or the check, then run the job again",
+        "Correct the data or the check, then run the job again",
     ),
     "CONDITION_FAILED": Advice(
         "The job's data does not meet a condition of its program. The message has the value",
-        "Check the data. Correct the data or the condition, then run the job again",
+        "Correct the data or the condition, then run the job again",
     ),
     "COUNTS_DIFFER": Advice(
         "A manifest and the request give different counts",
@@ -179,7 +180,7 @@ _ENDS: Final = {
     "REPLACED_SINCE": Advice(
         "A later job replaced, or undid, data where files would come back; or the way back to a job"
         " is not clear, or leads through one of a table above",
-        "Do what the line says: undo the named job first, if it can be undone; or remove only the"
+        "Do what the line says: undo the named job first, remove only the"
         " job's own files, or write the data again",
     ),
     "REQUEST_MISSING": Advice(
@@ -193,8 +194,7 @@ _ENDS: Final = {
         " `s3commit commit`. Then run the job again",
     ),
     "TOO_DEEP": Advice(
-        "The destination has too many directories above it",
-        "Write to a destination with fewer directories above it",
+        "The destination has too many directories above it", "Write to one that has fewer"
     ),
     "TWO_ATTEMPTS": Advice(
         "Two attempts of one task are counted",

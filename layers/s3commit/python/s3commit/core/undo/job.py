@@ -10,6 +10,7 @@ from typing import Final
 
 from s3commit.core.documents.commit_manifest import CommittedFile, read_commit_header
 from s3commit.core.documents.job_json import JobSpec
+from s3commit.core.documents.pendingset import check_contained
 from s3commit.core.documents.plan import planned_files
 from s3commit.core.formats.layout import (
     MAX_KEY_BYTES,
@@ -21,7 +22,7 @@ from s3commit.core.formats.layout import (
 from s3commit.core.jobs.healing import JOB_ENDED
 from s3commit.core.jobs.idempotency import hinted_job
 from s3commit.core.jobs.replaced import Appends
-from s3commit.core.model.errors import NOT_READABLE, JobRefusedError
+from s3commit.core.model.errors import NOT_READABLE, InvalidInputError, JobRefusedError
 from s3commit.core.model.record import JobRecord
 from s3commit.core.model.states import JobState
 from s3commit.core.ports.bundle import Ports, S3Ports
@@ -61,8 +62,9 @@ def plan_undo(
     """The work of an undo of the job, ``after`` others. Changes nothing, and needs no ledger.
 
     Raises `JobRefusedError` as `look_back`, ``REPLACED_SINCE``, ``LIST_GONE`` and ``TOO_LARGE`` if
-    what the job replaced can't come back, ``VERSIONS_GONE`` if the bucket has not kept it all, and
-    ``KEY_TAKEN`` if data would come back that a later job has written again.
+    what the job replaced can't come back, ``NAME_TOO_LONG`` and ``BAD_NAME`` for names that no job
+    may write, ``VERSIONS_GONE`` if the bucket has not kept it all, and ``KEY_TAKEN`` if data would
+    come back that a later job has written again.
     """
     try:
         found = look_back(Look(ports), directory, after)
@@ -78,12 +80,15 @@ def plan_undo(
     if found.refused:
         raise found.refused
     for number, file in enumerate(found.restores):
-        if len(_name(file.key, number, directory.job_id).encode()) > MAX_KEY_BYTES:
-            refuse(
-                "NAME_TOO_LONG",
-                f"a copy of {file.key[:200]!r} would have a key of more than {MAX_KEY_BYTES}"
-                f" bytes. {instead(found.removes)}",
-            )
+        name, of = _name(file.key, number, directory.job_id), f"a copy of {file.key[:200]!r}"
+        if len(name.encode()) > MAX_KEY_BYTES:
+            more = f"{of} would have a key of more than {MAX_KEY_BYTES} bytes"
+            refuse("NAME_TOO_LONG", f"{more}. {instead(found.removes)}")
+        try:
+            check_contained(name, directory)
+        except InvalidInputError as error:
+            why = f"{of}, which another program named so, can't be written: {error.message}"
+            refuse("BAD_NAME", f"{why}. {instead(found.removes)}")
     restores = _versions(ports, directory, found)
     return PlannedUndo(directory, found, restores, _key(ports, directory, found, after))
 
