@@ -100,6 +100,19 @@ def test_an_abort_ends_what_was_shown_and_deletes_nothing_visible(desk: Desk, ca
     assert data(desk.world) == recorded.visible
 
 
+@pytest.mark.parametrize("verb", ["show", "commit", "commit --partial", "abort", "show --follow"])
+@pytest.mark.parametrize("case", CASES)
+def test_no_other_verb_takes_it_for_a_job_of_the_pipeline(desk: Desk, case: str, verb: str) -> None:
+    """Hadoop's directory may have the name of ours: a request in it would hide it from rescue."""
+    recorded = dead(desk, case)
+    before, uri = snapshot(desk), recorded.directory.uri
+    line = desk.fails(*verb.split(), uri, exit_code=1)
+    assert line.startswith(f"Error: no job {recorded.directory.job_id} at {SALES}; if it is S3A's:")
+    assert f" s3commit rescue {uri} [NO_JOB]" in line
+    assert snapshot(desk) == before
+    assert look(desk, recorded)["problems"] == []
+
+
 def test_by_default_nothing_is_changed(desk: Desk) -> None:
     recorded = dead(desk, "halfway")
     before = snapshot(desk)

@@ -175,10 +175,12 @@ def read_job(
         problems=problems,
     )
     known = record or found.header or problems
-    if not known and not put:
+    own = {directory.job, directory.request, directory.result, directory.tasks}
+    if not known and own.isdisjoint(put):
+        check = f"; if it is S3A's: s3commit rescue {directory.typed}"
         raise NotFoundError(
-            f"no job {directory.job_id} at {directory.destination.uri}: check the ID and the"
-            " destination",
+            f"no job {directory.job_id} at {directory.destination.uri}"
+            f"{check if put else ': check the ID and the destination'}",
             code="NO_JOB",
         )
     return found
