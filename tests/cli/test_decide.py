@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from s3commit.core.documents.pendingset import PendingSet
+from s3commit.core.documents.request_json import AbortRequest, encode_request
 from s3commit.core.formats.layout import JobDirectory
 from s3commit.core.model.destination import Conflict, Scope
 from s3commit.core.model.errors import AccessError, TransientError
@@ -70,6 +71,28 @@ def test_a_request_that_can_not_be_read_is_left_alone_and_aborts_the_job(desk: D
     desk.stacks.deploy()
     assert "or else aborts the job" in desk.run("abort", JOB, "--table", TABLE).stdout
     assert desk.world.store.get(BUCKET, directory.request, max_bytes=9).body == b"{}"
+
+
+@pytest.mark.parametrize("abandoned", [True, False])
+@pytest.mark.parametrize("verb", ["abort", "commit"])
+def test_of_two_that_ask_at_once_the_later_one_is_told(
+    desk: Desk, verb: str, abandoned: bool
+) -> None:
+    """The sweep's abort, or a driver's, comes between the look at the job and the request."""
+    directory = desk.open_job()
+    first = encode_request(AbortRequest(JOB, "faster", abandoned))
+
+    def request_first() -> None:
+        desk.world.store.put(BUCKET, directory.request, first, if_absent=True)
+
+    desk.world.plan.run_before("put", request_first)
+    if verb == "abort":
+        told = desk.run("abort", JOB, "--table", TABLE).stdout
+        assert told == f"requested the abort of job {JOB}\n"
+        return
+    line = desk.fails("commit", JOB, "--table", TABLE, "--tasks", "2", exit_code=3)
+    assert "abort" in line
+    assert line.endswith("[ABORT_REQUESTED]; nothing was changed")
 
 
 def test_i2_the_job_of_a_dead_driver_is_committed_whole(desk: Desk) -> None:

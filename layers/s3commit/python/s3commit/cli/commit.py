@@ -140,7 +140,10 @@ def commit(
         attempts = tuple(counted.attempts)
         request = CommitRequest(found.job_id, attempts, job_sha256=sha256, put_at=ended)
         patience = Patience(session.environment, TIMEOUT)
-        request_commit(session.store, found.directory, request, patience)
+        if not request_commit(session.store, found.directory, request, patience):
+            why = "the sweep requested its abort first, so it will not be committed"
+            line = f"job {found.job_id}: {why}; see: s3commit show {found.name}"
+            raise JobRefusedError(line, code="ABORT_REQUESTED")
     content = amount(counted.files, counted.bytes, counted.rows)
     manifests = many(len(counted.attempts), "manifest")
     requested = "would request" if dry_run else "requested"

@@ -75,10 +75,12 @@ class Patience:
 
 def request_commit(
     store: WriterStore, directory: JobDirectory, request: CommitRequest, patience: Patience
-) -> None:
+) -> bool:
     """Make ``request`` the job's one request, or find that it is already.
 
     One with ``put_at`` takes its place among the jobs as if S3 had got it then (docs/adr/0037).
+    False if the sweep was faster and gave the job up: then its result says why, and may say that
+    the data is there.
 
     Raises `JobRefusedError` (``ABORT_REQUESTED``) if an abort is there, `PreconditionError`
     (``OTHER_REQUEST``) if another commit does, `OutcomeUnknownError` if S3 could not be reached and
@@ -87,9 +89,9 @@ def request_commit(
     stands = _put_commit(store, directory, request, patience)
     standing = _read(stands, directory)
     if standing == request:
-        return
+        return True
     if isinstance(standing, AbortRequest) and standing.abandoned:
-        return  # the sweep gave the job up: its result says why, and may say that the data is there
+        return False
     if isinstance(standing, AbortRequest):
         raise JobRefusedError(
             f"job {directory.job_id} was not committed: its abort was requested first"

@@ -105,7 +105,9 @@ def doubt_about(ledger: Ledger, *, first: Callable[[], bool] = lambda: False) ->
     `NeedsOperatorError` (``LEDGER_RESTORED``).
     """
     found = ledger.peek_healing()
-    waits = f"{(LONGEST_CALL + FUNCTION_CLOCKS) // 60} minutes after the next job, or scheduled sweep"
+    waits = (
+        f"{(LONGEST_CALL + FUNCTION_CLOCKS) // 60} minutes after the next job, or scheduled sweep"
+    )
     if not found and first():
         return ""
     if not found:
