@@ -62,6 +62,48 @@ def test_i2_a_sound_table_is_counted(desk: Checked) -> None:
     assert report.open_jobs == []
 
 
+def undelete(world: World) -> None:
+    """Somebody removes all delete markers, as the usual recipe for what was deleted says."""
+    for versions in world.store.bucket(BUCKET).objects.values():
+        while versions and versions[-1].body is None:
+            versions.pop()
+
+
+REMOVING: dict[str, dict[str, Any]] = {
+    "an overwrite": {"conflict": Conflict.REPLACE},
+    "an overwrite of its partition": {"conflict": Conflict.REPLACE, "scope": Scope.PARTITION},
+    "its undo": {"conflict": Conflict.REPLACE, "undoes": JOB},
+}
+
+
+@pytest.mark.parametrize("removed_by", REMOVING)
+@pytest.mark.parametrize("kept", [True, False], ids=["list is kept", "list has expired"])
+def test_i2_a_file_that_was_removed_and_is_there_again_is_found(
+    removed_by: str, kept: bool
+) -> None:
+    """Its rows may be there twice. Another program's file is foreign, there or back."""
+    desk = Checked(World(versioned=True))
+    committed(desk.world)
+    desk.world.store.put(BUCKET, "sales/by-hand.csv", b"x")
+    looks: list[Report] = []
+    desk.world.plan.run_before("delete_seen", lambda: looks.append(desk.report()))
+    how = REMOVING[removed_by]
+    directory = job_directory(OTHER_JOB)
+    desk.world.open(directory, **how)
+    attempts = [] if "undoes" in how else [desk.world.attempt(directory, "t0")]
+    desk.world.request(directory, *attempts)
+    desk.world.run(directory)
+    assert [one.findings for one in (*looks, desk.report())] == [[], []]
+    for key in () if kept else desk.world.all_keys(directory.replaced):
+        desk.world.store.bucket(BUCKET).objects.pop(key)
+    undelete(desk.world)
+    report = desk.report()
+    found = [(one.what, one.key, one.job_id) for one in report.findings]
+    assert found == [(FindingKind.BACK, file_of(JOB), JOB)] * kept
+    assert OTHER_JOB in "".join(one.fix for one in report.findings) or not kept
+    assert report.is_sound == (not kept)
+
+
 @pytest.mark.parametrize("put_over", [False, True], ids=["gone", "another by now"])
 @pytest.mark.parametrize("versioned", [False, True])
 def test_i2_a_file_that_is_not_what_it_was_is_found_with_the_version_to_restore(

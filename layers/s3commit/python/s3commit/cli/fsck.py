@@ -39,10 +39,10 @@ def fsck(
 ) -> None:
     """Compare a table with what was committed to it.
 
-    Reports the files of commit manifests that are missing or changed, and the jobs without a
-    result, each with its repair. Changes nothing.
+    Reports the files of commit manifests that are missing or changed, those that jobs have removed
+    and that are there again, and the jobs without a result, each with its repair. Changes nothing.
 
-    Exit code 1: something is missing, changed or unreadable.
+    Exit code 1: something is missing, changed, unreadable, or there again.
     """
     document = fsck_document(session, destination, expired)
     session.out.facts(document)

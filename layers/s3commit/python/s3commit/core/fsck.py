@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from s3commit.core.documents.commit_manifest import CommittedFile, stream_commit_manifest
+from s3commit.core.documents.replace_list import replaced_files
 from s3commit.core.documents.result_json import read_result
 from s3commit.core.formats.layout import (
     COMMITS,
@@ -20,15 +21,24 @@ from s3commit.core.formats.layout import (
     JobDirectory,
     directories_above,
     is_data,
+    owner_of,
     parse_commit_manifest_key,
     parse_directory,
 )
 from s3commit.core.jobs.past_commits import manifests_at, reaches_of, read_commits
 from s3commit.core.model.destination import Destination
-from s3commit.core.model.errors import NOT_READABLE, AccessError, InvalidInputError, S3CommitError
+from s3commit.core.model.errors import (
+    NOT_READABLE,
+    AccessError,
+    InvalidInputError,
+    NeedsOperatorError,
+    S3CommitError,
+)
 from s3commit.core.model.outcome import Outcome
+from s3commit.core.model.record import ReplacedFacts
+from s3commit.core.ports.bundle import S3Ports
 from s3commit.core.ports.ledger import Ledger
-from s3commit.core.ports.objects import ListedObject, ObjectReader, listed_at
+from s3commit.core.ports.objects import ListedObject, ObjectReader, ObjectStore, listed_at
 from s3commit.core.ports.parallel import ParallelMap
 
 EXAMPLES: Final = 10  # of foreign files
@@ -43,12 +53,16 @@ class FindingKind(StrEnum):
 
     GONE = "gone"
     CHANGED = "changed"
+    BACK = "back"
     UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A committed file, or a commit manifest, that is not there as it was committed."""
+    """A committed file, or a commit manifest, that is not there as it was committed.
+
+    Or one that is there (`FindingKind.BACK`), though a later job has removed it.
+    """
 
     what: FindingKind
     key: str
@@ -89,12 +103,12 @@ class Report:
 
     @property
     def is_sound(self) -> bool:
-        """True if everything that was committed is there, was replaced, or has expired."""
+        """True if all that was committed is there, was replaced and stays so, or has expired."""
         return not self.findings
 
 
 def check(
-    store: ObjectReader,
+    store: ObjectStore,
     ledger: Ledger | None,
     parallel: ParallelMap,
     destination: Destination,
@@ -102,8 +116,9 @@ def check(
 ) -> Report:
     """Look at everything below the destination.
 
-    Requests: one listing; a GET for each commit manifest, and for each result of a job that has
-    none; a query for each job without a result; a few for each file that is missing or changed.
+    Requests: one listing; a GET for each commit manifest, for each page of what an ended job has
+    removed, as long as that is kept, and for each result of a job without a manifest; a query for
+    each job without a result; a few for each file that is missing or changed.
     Memory: about 400 bytes for each object, and 2 KB for each file that is not there.
     """
     report, seen = Report(destination, rules), _list(store, destination)
@@ -112,6 +127,9 @@ def check(
     above = sorted({at for one in missing for at in directories_above(one.file.key)})
     last = dict(parallel(lambda at: (at, _last_replaced(store, destination.bucket, at)), above))
     report.findings += filter(None, parallel(partial(_judge, store, report, last), missing))
+    removing = ((job, facts) for job, facts in seen.removed.items() if job in seen.done)
+    for found in parallel(partial(_back, S3Ports(store), seen), removing):
+        report.findings += found
     report.findings += filter(
         None, parallel(partial(_without_list, store, report), seen.ended.items())
     )
@@ -123,13 +141,19 @@ def check(
 
 @dataclass
 class _Seen:
-    """A listing: data by key, when each commit manifest or result was put, other directories."""
+    """A listing: data by key, when each commit manifest or result was put, other directories.
+
+    ``removed`` is what each commit manifest says of what its job has removed; ``done`` are the jobs
+    that have a result.
+    """
 
     data: dict[str, tuple[int, str]] = field(default_factory=dict)
     lists: dict[JobDirectory, str] = field(default_factory=dict)
     open: set[JobDirectory] = field(default_factory=set)
     requested: set[JobDirectory] = field(default_factory=set)
     ended: dict[JobDirectory, str] = field(default_factory=dict)
+    done: set[JobDirectory] = field(default_factory=set)
+    removed: dict[JobDirectory, ReplacedFacts | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +178,7 @@ def _list(store: ObjectReader, destination: Destination) -> _Seen:
         elif relative.startswith(MAGIC_PREFIX):
             _add_document(seen, bucket, listed)
     seen.open -= seen.ended.keys()
+    seen.done |= seen.ended.keys()
     seen.ended = {job: at for job, at in seen.ended.items() if job not in seen.lists}
     return seen
 
@@ -196,6 +221,7 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
             fix = "restore a version of it that can be read"
             report.findings.append(_unreadable(directory.commits, directory.job_id, fix, error))
             continue
+        seen.removed[directory] = header.replaced
         report.jobs += 1
         report.files += len(there)
         report.bytes += sum(there.values())
@@ -245,6 +271,26 @@ def _judge(
     what = FindingKind.GONE if facts is None else FindingKind.CHANGED
     meant = "; if it was deleted on purpose: s3commit fsck --expired" if facts is None else ""
     return Finding(what, file.key, one.directory.job_id, fix + meant)
+
+
+def _back(
+    ports: S3Ports, seen: _Seen, one: tuple[JobDirectory, ReplacedFacts | None]
+) -> list[Finding]:
+    """The files of jobs that this ended job has removed, and that are there again.
+
+    As when all delete markers of a bucket are removed. By its list, if that is kept and can be
+    read. No job writes a name of a job twice.
+    """
+    (directory, facts), found = one, list[Finding]()
+    fix = f"delete it, or its rows may be there twice: job {directory.job_id} has removed it"
+    with suppress(*NOT_READABLE, NeedsOperatorError):
+        for file in replaced_files(ports, directory, facts):
+            owner, there = owner_of(file.key), seen.data.get(file.key)
+            if not owner or there != (file.length, file.etag):
+                continue
+            if listed_at(ports.store, directory.bucket, file.key) is not None:
+                found.append(Finding(FindingKind.BACK, file.key, owner, fix))
+    return found
 
 
 def _has_expired(report: Report, key: str, put_at: str) -> bool:

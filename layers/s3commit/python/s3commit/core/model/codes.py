@@ -206,8 +206,7 @@ _ENDS: Final = {
         "Use a key that the deployment knows (`kmsKeyArn`, `jobKeyArns`), then run the job again",
     ),
     "UNSUPPORTED_CHECKSUM": Advice(
-        "An upload has part checksums, which S3 requires at completion and the manifest does"
-        " not contain",
+        "An upload has part checksums, which S3 requires at completion and the manifest lacks",
         "Turn them off (`fs.s3a.create.checksum.algorithm`,"
         " `AWS_REQUEST_CHECKSUM_CALCULATION=when_required`). Run the job again",
     ),
