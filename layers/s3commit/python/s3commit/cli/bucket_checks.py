@@ -221,7 +221,7 @@ def served_by(around: Deployment) -> list[str]:
 def _deleting(around: Deployment, rules: list[tuple[dict[str, Any], str]]) -> str | None:
     """The cure of the first rule that deletes or archives documents that jobs need; None if none.
 
-    What is archived has to be restored before it can be read:
+    An archived object can be read once it is restored:
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/archived-objects.html
     """
     given, bucket = around.parameters or {}, around.data_bucket
