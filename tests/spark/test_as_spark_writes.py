@@ -3,6 +3,7 @@
 import json
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -119,6 +120,29 @@ def test_metadata_of_columns_are_kept(spark: SparkSession, place: Place, tmp_pat
     written = written.withMetadata("id", {"comment": "the row", "unit": 7})
     write(written, place.uri)
     assert load(spark, place, tmp_path).schema["id"].metadata == {"comment": "the row", "unit": 7}
+
+
+def test_marks_of_a_column_that_is_not_in_a_file_are_left_out(
+    spark: SparkSession, place: Place, tmp_path: Path
+) -> None:
+    """With them Spark takes the written column for its own, and skips files by other values."""
+    scala: Any = spark._jvm
+    package = getattr(scala.org.apache.spark.sql.catalyst.util, "package$")
+    keys = getattr(package, "MODULE$").INTERNAL_METADATA_KEYS().mkString(",").split(",")
+    assert len(keys) >= 6
+    metadata = {**dict.fromkeys(keys, True), "comment": "kept"}
+    marked = spark.range(0, 1, 1, 1).withMetadata("id", metadata)
+    marked.write.parquet(str(tmp_path / "own"))
+    write(marked, place.uri)
+    own = spark.read.parquet(str(tmp_path / "own"))
+    assert load(spark, place, tmp_path / "ours").schema == own.schema
+
+    sources, other = own.selectExpr("id", "_metadata", "_metadata AS source"), Place(place.tiny)
+    (size,) = {path.stat().st_size for path in (tmp_path / "own").glob("*.parquet")}
+    write(sources, other.uri)
+    written = load(spark, other, tmp_path / "sources")
+    for column in ("_metadata", "source"):
+        assert written.where(f"{column}.file_size = {size}").count() == 1
 
 
 def test_names_carry_partition_job_counter_and_codec(spark: SparkSession, place: Place) -> None:

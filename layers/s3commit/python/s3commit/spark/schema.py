@@ -32,6 +32,17 @@ SPARK_VERSION = b"org.apache.spark.version"
 FIELD_ID = "parquet.field.id"  # in a column's metadata
 _ARROW_FIELD_ID = b"PARQUET:field_id"
 
+# With these Spark marks a column that is not in a file, such as `_metadata`. Its own writer leaves
+# them out (org.apache.spark.sql.catalyst.expressions.FileSourceMetadataAttribute).
+_MARKS = frozenset(
+    {
+        "__metadata_col",
+        "__file_source_metadata_col",
+        "__file_source_constant_metadata_col",
+        "__file_source_generated_metadata_col",
+    }
+)
+
 VOID_SINCE = (4, 1)  # the release of Spark that reads void columns first
 # By name, because older versions of PySpark lack some of them.
 _UNREADABLE = {
@@ -141,11 +152,18 @@ def check_schema(
     spelled = {_partition_column(name, by_name).name: name for name in partition_by}
     if len(spelled) < len(partition_by):
         raise _refused(f"partition_by names a column twice: {', '.join(partition_by)}")
-    data = StructType([column for column in schema.fields if column.name not in spelled])
+    data = StructType(
+        [_without_marks(column) for column in schema.fields if column.name not in spelled]
+    )
     if not data.fields:
         raise _refused("all columns are partition columns; at least one must be left for the files")
     names = tuple(spelled.get(name, name) for name in schema.names)
     return WriteSchema(data, partition_by, names, with_field_ids)
+
+
+def _without_marks(column: StructField) -> StructField:
+    kept = {key: value for key, value in column.metadata.items() if key not in _MARKS}
+    return StructField(column.name, column.dataType, column.nullable, kept)
 
 
 def _refused(message: str) -> InvalidInputError:
