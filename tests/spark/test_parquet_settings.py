@@ -210,6 +210,23 @@ def test_fields_have_the_ids_that_sparks_own_writer_gives_them(
     assert sum(number is not None for number in ours.values()) == (6 if enabled == "true" else 0)
 
 
+NO_FIELD_IDS = [-1, None, 2**31, "7", 7.0, True, [7]]
+
+
+@pytest.mark.parametrize("number", NO_FIELD_IDS, ids=repr)
+def test_a_field_id_that_files_cannot_have_is_refused(
+    session: SparkSession, place: Place, tmp_path: Path, number: Any
+) -> None:
+    """Spark does not read a file without the ids that its schema names."""
+    frame = session.range(0, 1, 1, 1).withMetadata("id", {"parquet.field.id": number})
+    frame = frame.selectExpr("struct(id) AS s") if number == -1 else frame
+    with pytest.raises(InvalidInputError, match=r"parquet\.field\.id=") as caught:
+        write(frame, place.uri)
+    assert caught.value.code == "BAD_SCHEMA"
+    with set_for_a_while(session, **{"spark.sql.parquet.fieldId.write.enabled": "false"}):
+        write(frame, place.uri)
+
+
 INT, STRING = IntegerType(), StringType()
 
 

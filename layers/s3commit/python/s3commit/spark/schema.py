@@ -157,8 +157,22 @@ def check_schema(
     )
     if not data.fields:
         raise _refused("all columns are partition columns; at least one must be left for the files")
+    if with_field_ids:
+        _check_field_ids(data)
     names = tuple(spelled.get(name, name) for name in schema.names)
     return WriteSchema(data, partition_by, names, with_field_ids)
+
+
+def _check_field_ids(data: StructType) -> None:
+    """Arrow writes no other ids, and Spark reads no file that lacks one that its schema names."""
+    for path, kind, _ in nested_types("", data):
+        for column in kind.fields if isinstance(kind, StructType) else ():
+            number = column.metadata.get(FIELD_ID, 0)
+            if type(number) is not int or not 0 <= number < 2**31:
+                raise _refused(
+                    f"column {path and path + '.'}{column.name} has {FIELD_ID}={number!r} in its"
+                    " metadata: give a whole number from 0 to 2147483647"
+                )
 
 
 def _without_marks(column: StructField) -> StructField:
