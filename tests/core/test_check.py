@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from s3commit.aws.parallel import ThreadMap
-from s3commit.core.fsck import Expiry, FindingKind, Report, check
+from s3commit.core.fsck import check
+from s3commit.core.fsck_report import Expiry, FindingKind, Report
 from s3commit.core.model.destination import Conflict, Destination, Scope
 from s3commit.core.model.errors import AccessError, InvalidInputError
 from s3commit.core.model.moments import shifted

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from s3commit.core.fsck import Report as CheckReport
 from s3commit.core.fsck import check
+from s3commit.core.fsck_report import Report as CheckReport
 from s3commit.core.jobs.healing import heal
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import TransientError

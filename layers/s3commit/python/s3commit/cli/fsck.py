@@ -9,7 +9,8 @@ import click
 from s3commit.cli.options import DESTINATION, Parsed, table_option, with_session
 from s3commit.cli.render import fields
 from s3commit.cli.session import Session
-from s3commit.core.fsck import OpenJob, check
+from s3commit.core.fsck import check
+from s3commit.core.fsck_report import OpenJob
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import NotFoundError
 from s3commit.core.model.moments import shifted
