@@ -4,6 +4,7 @@ import io
 import uuid
 from typing import Any
 
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -58,6 +59,8 @@ def test_every_type_is_readable_by_spark_or_refused(memory_lake: Lake) -> None:
         *map(pa.duration, ("s", "ms", "us", "ns")),
         *(pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")),
         *(pa.month_day_nano_interval(), pa.struct([])),
+        *(pa.bool8(), pa.fixed_shape_tensor(pa.int32(), [2])),
+        *(pa.opaque(pa.int64(), "x", "y"), pa.opaque(pa.timestamp("ns"), "x", "y")),
     }
 
 
@@ -73,4 +76,15 @@ def test_objects_of_python_in_a_frame_of_polars_are_refused(memory_lake: Lake) -
     frame = pl.DataFrame({"n": [1], "u": [uuid.uuid4()]})
     with pytest.raises(InvalidInputError, match="'u' has the type Object of polars: cast it"):
         s3commit.write_table(frame, f"s3://{memory_lake.bucket}/t/")
+    assert memory_lake.visible() == memory_lake.open_uploads() == []
+
+
+@pytest.mark.parametrize(
+    "values", [pd.period_range("2026-01", periods=2, freq="M"), pd.interval_range(0, 2)], ids=repr
+)
+def test_what_a_library_has_made_of_numbers_is_refused(memory_lake: Lake, values: Any) -> None:
+    """January 2026 would be the number 672 to each reader."""
+    with pytest.raises(InvalidInputError, match=r"'x' has the type .*: cast it") as refused:
+        s3commit.write_table(pd.DataFrame({"x": values}), f"s3://{memory_lake.bucket}/t/")
+    assert refused.value.code == "BAD_SCHEMA"
     assert memory_lake.visible() == memory_lake.open_uploads() == []

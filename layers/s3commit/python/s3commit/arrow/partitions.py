@@ -196,14 +196,23 @@ def _inside(kind: pa.DataType) -> list[pa.Field]:
 
 
 def _loses_its_type(kind: pa.DataType) -> bool:
-    """A duration's unit is in no Parquet type; Spark refuses the table for each of the others."""
+    """True if Spark refuses the table for it, or if no Parquet type says how to read its values.
+
+    So it is with a duration's unit, and what another library has made of numbers: pandas' months
+    are counted from 1970.
+    """
     if types.is_duration(kind) or types.is_null(kind) or types.is_time(kind):
         return True
-    if types.is_float16(kind) or kind == pa.uuid():
+    if types.is_float16(kind) or _is_foreign(kind):
         return True
     if types.is_decimal(kind) and kind.precision > _SPARKS_DIGITS:
         return True
     return any(_loses_its_type(field.type) for field in _inside(kind))
+
+
+def _is_foreign(kind: pa.DataType) -> bool:
+    """True of a type that only Arrow's metadata name; JSON is text in a file, too."""
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name != "arrow.json"
 
 
 def _makes_names(schema: pa.Schema, name: str) -> bool:
@@ -218,6 +227,8 @@ def _storable(kind: pa.DataType) -> pa.DataType:
     Arrow's views (polars) get offsets: not every parquet writer accepts views. Nanoseconds (pandas)
     become microseconds: Spark reads no others (https://issues.apache.org/jira/browse/SPARK-40819).
     """
+    if _is_foreign(kind):
+        return kind  # and is refused
     if isinstance(kind, pa.BaseExtensionType):
         stored = _storable(kind.storage_type)
         return kind if stored == kind.storage_type else stored
