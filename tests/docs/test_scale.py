@@ -50,7 +50,6 @@ def test_the_pages_tables_are_the_models() -> None:
     assert f" {model.assumed()}." in WORDS
 
 
-@pytest.mark.long
 def test_the_pages_table_of_jobs_at_once_is_the_models() -> None:
     """It is simulated, call by call."""
     assert f"\n{model.crowds(DEPLOYED).strip()}\n" in PAGE
@@ -62,7 +61,6 @@ def test_the_pages_table_of_jobs_at_once_is_the_models() -> None:
 
 
 def test_many_jobs_cost_what_one_does_and_the_units_that_are_begun_again() -> None:
-    """All of the table is simulated by the test above; a price may change every day."""
     rows = re.findall(r"^\| ([\d,]+) \| ([\d,]+) \| .* \| ([\d.]+) \|$", PAGE, re.MULTILINE)
     assert [int(row[0].replace(",", "")) for row in rows] == [
         jobs for jobs in model.JOBS for _ in {1, jobs}
