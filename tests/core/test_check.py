@@ -105,6 +105,42 @@ def test_i2_a_file_that_was_removed_and_is_there_again_is_found(
     assert report.is_sound == (not kept)
 
 
+OVERWRITES = ("33333333-3333-4333-8333-333333333333", "22222222-2222-4222-8222-222222222222")
+
+
+def removed_twice() -> Checked:
+    """A file that two overwrites have removed is there again; the second has the lesser id."""
+    desk = Checked(World(versioned=True))
+    committed(desk.world)
+    for job in OVERWRITES:
+        committed(desk.world, job, conflict=Conflict.REPLACE)
+        undelete(desk.world)
+    for job in OVERWRITES:
+        desk.world.store.bucket(BUCKET).objects.pop(file_of(job))
+    return desk
+
+
+def test_a_file_that_is_there_again_is_found_once_with_the_last_job_that_removed_it() -> None:
+    found = [one for one in removed_twice().report().findings if one.what is FindingKind.BACK]
+    assert [(one.key, one.job_id) for one in found] == [(file_of(JOB), JOB)]
+    assert OVERWRITES[1] in found[0].fix
+
+
+def test_a_file_that_is_removed_after_it_was_listed_is_not_there_again() -> None:
+    desk = removed_twice()
+    desk.world.plan.run_before("get", lambda: desk.world.store.delete(BUCKET, file_of(JOB)))
+    found = desk.report().findings
+    assert FindingKind.BACK not in {one.what for one in found}
+
+
+def test_lists_of_the_removed_that_may_not_be_read_are_one_finding() -> None:
+    """The table is not said to be sound where nobody has looked."""
+    desk = removed_twice()
+    desk.world.store.deny(BUCKET, "_s3commit/", "s3:GetObject")
+    (found,) = [one for one in desk.report().findings if one.what is FindingKind.UNREADABLE]
+    assert found.fix.startswith("look again with the right to read it, or else see that no file")
+
+
 @pytest.mark.parametrize("put_over", [False, True], ids=["gone", "another by now"])
 @pytest.mark.parametrize("versioned", [False, True])
 def test_i2_a_file_that_is_not_what_it_was_is_found_with_the_version_to_restore(

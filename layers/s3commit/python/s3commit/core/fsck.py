@@ -57,7 +57,7 @@ def check(
 
     Requests: one listing; a GET for each commit manifest, for each page of what an ended job has
     removed, as long as that is kept, and for each result of a job without a manifest; a query for
-    each job without a result; a few for each file that is missing or changed.
+    each job without a result; a few for each file that is missing, changed or back.
     Memory: about 400 bytes for each object, and 2 KB for each file that is not there.
     """
     report, seen = Report(destination, rules), _list(store, destination)
@@ -66,12 +66,9 @@ def check(
     above = sorted({at for one in missing for at in directories_above(one.file.key)})
     last = dict(parallel(lambda at: (at, _last_replaced(store, destination.bucket, at)), above))
     report.findings += filter(None, parallel(partial(_judge, store, report, last), missing))
-    removing = ((job, facts) for job, facts in seen.removed.items() if job in seen.done)
-    for found in parallel(partial(_back, S3Ports(store), seen), removing):
-        report.findings += found
-    report.findings += filter(
-        None, parallel(partial(_without_list, store, report), seen.ended.items())
-    )
+    report.findings += _back(S3Ports(store), parallel, seen)
+    without = ((job, at) for job, at in seen.ended.items() if job not in seen.lists)
+    report.findings += filter(None, parallel(partial(_without_list, store, report), without))
     report.findings.sort(key=lambda one: one.key)
     report.open_jobs += filter(None, parallel(partial(_open_job, store, ledger, seen), seen.open))
     report.open_jobs.sort(key=lambda one: one.directory.job_id)
@@ -82,8 +79,7 @@ def check(
 class _Seen:
     """A listing: data by key, when each commit manifest or result was put, other directories.
 
-    ``removed`` is what each commit manifest says of what its job has removed; ``done`` are the jobs
-    that have a result.
+    ``removed`` has what commit manifests say of the files that their jobs have removed.
     """
 
     data: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -91,8 +87,7 @@ class _Seen:
     open: set[JobDirectory] = field(default_factory=set)
     requested: set[JobDirectory] = field(default_factory=set)
     ended: dict[JobDirectory, str] = field(default_factory=dict)
-    done: set[JobDirectory] = field(default_factory=set)
-    removed: dict[JobDirectory, ReplacedFacts | None] = field(default_factory=dict)
+    removed: dict[JobDirectory, ReplacedFacts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +112,6 @@ def _list(store: ObjectReader, destination: Destination) -> _Seen:
         elif relative.startswith(MAGIC_PREFIX):
             _add_document(seen, bucket, listed)
     seen.open -= seen.ended.keys()
-    seen.done |= seen.ended.keys()
-    seen.ended = {job: at for job, at in seen.ended.items() if job not in seen.lists}
     return seen
 
 
@@ -160,7 +153,8 @@ def _compare(store: ObjectReader, report: Report, seen: _Seen) -> list[_Missing]
             fix = "restore a version of it that can be read"
             report.findings.append(_unreadable(directory.commits, directory.job_id, fix, error))
             continue
-        seen.removed[directory] = header.replaced
+        if header.replaced:
+            seen.removed[directory] = header.replaced
         report.jobs += 1
         report.files += len(there)
         report.bytes += sum(there.values())
@@ -212,24 +206,40 @@ def _judge(
     return Finding(what, file.key, one.directory.job_id, fix + meant)
 
 
-def _back(
-    ports: S3Ports, seen: _Seen, one: tuple[JobDirectory, ReplacedFacts | None]
-) -> list[Finding]:
-    """The files of jobs that this ended job has removed, and that are there again.
+def _back(ports: S3Ports, parallel: ParallelMap, seen: _Seen) -> Iterable[Finding]:
+    """The files of jobs that ended jobs have removed, and that are there again.
 
-    As when all delete markers of a bucket are removed. By its list, if that is kept and can be
-    read. No job writes a name of a job twice.
+    As when all delete markers of a bucket are removed. By the lists of these jobs, where they are
+    kept and can be read: the first that is denied is a finding. No job writes a name twice.
     """
-    (directory, facts), found = one, list[Finding]()
-    fix = f"delete it, or its rows may be there twice: job {directory.job_id} has removed it"
-    with suppress(*NOT_READABLE, NeedsOperatorError):
-        for file in replaced_files(ports, directory, facts):
-            owner, there = owner_of(file.key), seen.data.get(file.key)
-            if not owner or there != (file.length, file.etag):
-                continue
-            if listed_at(ports.store, directory.bucket, file.key) is not None:
-                found.append(Finding(FindingKind.BACK, file.key, owner, fix))
-    return found
+    denied: list[Finding] = []
+
+    def listed(job: JobDirectory) -> tuple[JobDirectory, list[str]]:
+        keys: list[str] = []
+        try:
+            for file in replaced_files(ports, job, seen.removed[job]):
+                if owner_of(file.key) and seen.data.get(file.key) == (file.length, file.etag):
+                    keys.append(file.key)
+        except AccessError as error:
+            fix = f"see that no file is there that job {job.job_id} has removed"
+            denied.append(_unreadable(job.replaced, job.job_id, fix, error))
+        except (*NOT_READABLE, NeedsOperatorError):
+            pass  # it has expired, or is lost
+        return job, keys
+
+    by: dict[str, JobDirectory] = {}  # the last job that has removed each
+    jobs = (job for job in seen.removed if job in seen.ended)
+    for job, keys in sorted(parallel(listed, jobs), key=lambda one: seen.lists[one[0]]):
+        by.update(dict.fromkeys(keys, job))
+    yield from denied[:1]
+    # It may have been listed before it was removed.
+    for key, found in parallel(lambda key: (key, listed_at(ports.store, by[key].bucket, key)), by):
+        if found:
+            fix = (
+                "if nobody restored it on purpose, delete it: its rows may be there twice, since"
+                f" job {by[key].job_id} has removed it"
+            )
+            yield Finding(FindingKind.BACK, key, owner_of(key) or "", fix)
 
 
 def _has_expired(report: Report, key: str, put_at: str) -> bool:
