@@ -143,6 +143,21 @@ def test_i11_a_note_of_the_pipelines_that_is_spoilt_stops_the_job(body: bytes) -
     assert world.ended(FIRST) == COMMITTED
 
 
+def test_i11_a_note_that_was_archived_is_restored_and_not_deleted() -> None:
+    """As by a lifecycle rule: without it the data would be added twice."""
+    world = World()
+    ask(world, FIRST)
+    world.run(FIRST)
+    forget(world)
+    world.heal()
+    world.ledger.free_key(FIRST.destination, key_digest(KEY), JOB)  # its time is over
+    world.store.archive(BUCKET, NOTE)
+    ask(world, SECOND)
+    world.run(SECOND)
+    assert world.ended(SECOND) == (Outcome.ABORTED, "ARCHIVED")
+    assert list(world.visible().values()) == [JOB.encode()]
+
+
 def test_i12_the_hint_for_clients_is_never_believed_by_the_pipeline() -> None:
     world = World()
     forged = dump({"version": 1, "jobId": OTHER_JOB, "files": 1, "rows": 36})

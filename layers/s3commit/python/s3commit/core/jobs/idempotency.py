@@ -24,6 +24,7 @@ from s3commit.core.jobs.past_commits import manifests_at, manifests_below, read_
 from s3commit.core.model.amounts import many
 from s3commit.core.model.destination import Destination
 from s3commit.core.model.errors import (
+    ARCHIVED,
     NOT_READABLE,
     PAGE_CHANGED,
     InvalidInputError,
@@ -207,11 +208,16 @@ def _names(record: JobRecord, digest: str) -> tuple[str, str]:
 
 
 def _own_note(store: ObjectReader, directory: JobDirectory, digest: str) -> KeyHolder | None:
-    """The pipeline's own note. Raises `NeedsOperatorError` if it is spoilt."""
+    """The pipeline's own note.
+
+    Raises `NeedsOperatorError` if it is spoilt, `InvalidInputError` (``ARCHIVED``).
+    """
     key = directory.key_note(digest)
     try:
         return read_note(store, directory.bucket, key)
     except InvalidInputError as error:
+        if error.code == ARCHIVED:
+            raise
         typed = shlex.quote(directory.destination.uri)
         raise NeedsOperatorError(
             f"s3://{directory.bucket}/{key} names the committed job with this idempotency key, and"
