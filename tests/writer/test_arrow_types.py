@@ -88,3 +88,19 @@ def test_what_a_library_has_made_of_numbers_is_refused(memory_lake: Lake, values
         s3commit.write_table(pd.DataFrame({"x": values}), f"s3://{memory_lake.bucket}/t/")
     assert refused.value.code == "BAD_SCHEMA"
     assert memory_lake.visible() == memory_lake.open_uploads() == []
+
+
+@pytest.mark.parametrize("kind", ["library.month", "geoarrow.wkb"])
+@pytest.mark.parametrize("within", [False, True])
+def test_a_type_whose_library_is_not_there_is_judged_by_its_name(
+    memory_lake: Lake, kind: str, within: bool
+) -> None:
+    plain = pa.binary() if kind == "geoarrow.wkb" else pa.int64()
+    column = pa.field("x", plain, metadata={"ARROW:extension:name": kind})
+    schema = pa.schema([pa.field("s", pa.struct([column])) if within else column])
+    table = pa.RecordBatchReader.from_batches(schema, [])
+    if kind == "geoarrow.wkb":  # the same bytes to each reader
+        assert s3commit.write_table(table, f"s3://{memory_lake.bucket}/t/").files == 1
+        return
+    with pytest.raises(InvalidInputError, match="has the type"):
+        s3commit.write_table(table, f"s3://{memory_lake.bucket}/t/")

@@ -21,7 +21,13 @@ from s3commit.writer.place import NULL_PARTITION, escape
 _INDEX: Final = re.compile(r"__index_level_\d+__")
 _SPARKS_DIGITS: Final = 38  # of a decimal
 _DATE: Final = len("9999-12-31")
-_CAST: Final = "cast it, a duration to a number, a time to text"
+_CAST: Final = "cast it, as a duration to a number, a month or a time to text"
+_SAME: Final = {
+    "",
+    "arrow.json",
+    "geoarrow.wkb",
+    "geoarrow.wkt",
+}  # of Arrow, in files text or bytes
 
 
 def directory(names: Sequence[str], texts: Sequence[str]) -> str:
@@ -146,8 +152,8 @@ def file_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     """
     twice = sorted(_twice(schema))
     index = [name for name in schema.names if _INDEX.fullmatch(name)]
-    unlike = [field for field in schema if _loses_its_type(field.type)]
-    kind = unlike[0].type if unlike else None
+    unlike = [field for field in schema if _loses_its_type(field)]
+    kind = (_extension(unlike[0]) or unlike[0].type) if unlike else None
     cure = "give it one" if kind == pa.null() else _CAST
     missing = [name for name in names if name not in schema.names]
     odd = [name for name in names if name not in missing and not _makes_names(schema, name)]
@@ -190,29 +196,33 @@ def _twice(fields: Iterable[pa.Field]) -> Iterator[str]:
 
 
 def _inside(kind: pa.DataType) -> list[pa.Field]:
-    if isinstance(kind, pa.BaseExtensionType):
-        return [pa.field("storage", kind.storage_type)]
     return [kind.field(number) for number in range(kind.num_fields)]
 
 
-def _loses_its_type(kind: pa.DataType) -> bool:
+def _loses_its_type(field: pa.Field) -> bool:
     """True if Spark refuses the table for it, or if no Parquet type says how to read its values.
 
-    So it is with a duration's unit, and what another library has made of numbers: pandas' months
-    are counted from 1970.
+    So it is with a duration's unit, and with what another library has made of numbers: pandas'
+    months are counted from 1970.
     """
+    kind = field.type
     if types.is_duration(kind) or types.is_null(kind) or types.is_time(kind):
         return True
-    if types.is_float16(kind) or _is_foreign(kind):
+    if types.is_float16(kind) or _extension(field):
         return True
     if types.is_decimal(kind) and kind.precision > _SPARKS_DIGITS:
         return True
-    return any(_loses_its_type(field.type) for field in _inside(kind))
+    return any(map(_loses_its_type, _inside(kind)))
 
 
-def _is_foreign(kind: pa.DataType) -> bool:
-    """True of a type that only Arrow's metadata name; JSON is text in a file, too."""
-    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name != "arrow.json"
+def _extension(field: pa.Field) -> str:
+    """The name of a type that only Arrow's metadata has, if its values mean nothing without it.
+
+    Arrow has no class of a type whose library was not imported.
+    """
+    of_library = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
+    name = str(getattr(field.type, "extension_name", of_library))
+    return "" if name in _SAME else name
 
 
 def _makes_names(schema: pa.Schema, name: str) -> bool:
@@ -227,9 +237,9 @@ def _storable(kind: pa.DataType) -> pa.DataType:
     Arrow's views (polars) get offsets: not every parquet writer accepts views. Nanoseconds (pandas)
     become microseconds: Spark reads no others (https://issues.apache.org/jira/browse/SPARK-40819).
     """
-    if _is_foreign(kind):
-        return kind  # and is refused
     if isinstance(kind, pa.BaseExtensionType):
+        if kind.extension_name not in _SAME:
+            return kind  # and is refused
         stored = _storable(kind.storage_type)
         return kind if stored == kind.storage_type else stored
     if types.is_timestamp(kind):
