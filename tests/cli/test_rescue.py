@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from s3commit.cli.s3a import read_jobs
-from s3commit.core.model.errors import AccessError, InvalidInputError
+from s3commit.core.model.errors import AccessError, InvalidInputError, TransientError
 from tests.cli.support import JOB, OTHER, SALES, Desk
 from tests.core.world import BUCKET, World, job_directory
 from tests.fakes.faults import Call
@@ -111,6 +111,11 @@ def test_no_other_verb_takes_it_for_a_job_of_the_pipeline(desk: Desk, case: str,
     assert f" s3commit rescue {uri} [NO_JOB]" in line
     assert snapshot(desk) == before
     assert look(desk, recorded)["problems"] == []
+
+
+def test_a_look_that_reaches_nothing_may_have_changed_nothing(desk: Desk) -> None:
+    desk.world.plan.fail("list", TransientError("timed out"), times=None)
+    assert desk.fails("rescue", SALES, exit_code=1).endswith("; try again")
 
 
 def test_by_default_nothing_is_changed(desk: Desk) -> None:

@@ -56,7 +56,7 @@ def test_the_pages_table_of_jobs_at_once_is_the_models() -> None:
     every = {(jobs, prefixes) for jobs in model.JOBS for prefixes in (1, jobs)}
     failed = {one: DEPLOYED.crowd(one[0], model.AT_ONCE, one[1]).failed for one in every}
     many = failed.pop((model.JOBS[-1], 1))
-    assert f"no execution fails, save {many} of {model.JOBS[-1]:,} below one prefix" in WORDS
+    assert f"no execution fails, but {many} of {model.JOBS[-1]:,} below one prefix" in WORDS
     assert not any(failed.values())
 
 

@@ -184,7 +184,7 @@ def lifecycle(around: Deployment) -> Finding:
     bucket, served = around.data_bucket, served_by(around)
     found = setting(around, "bucket_lifecycle_configuration", {"Rules": []})["Rules"]
     rules = [(rule, _place(rule)) for rule in found if rule["Status"] == "Enabled"]
-    if said := _deleting(around, rules):
+    if said := _taking(around, rules):
         return to_do(said)
     aborting = [
         (int(rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]), place)
@@ -218,7 +218,7 @@ def served_by(around: Deployment) -> list[str]:
     return [around.prefix] if around.prefix else served
 
 
-def _deleting(around: Deployment, rules: list[tuple[dict[str, Any], str]]) -> str | None:
+def _taking(around: Deployment, rules: list[tuple[dict[str, Any], str]]) -> str | None:
     """The cure of the first rule that deletes or archives documents that jobs need; None if none.
 
     An archived object can be read once it is restored:

@@ -177,11 +177,10 @@ def read_job(
     known = record or found.header or problems
     own = {directory.job, directory.request, directory.result, directory.tasks}
     if not known and own.isdisjoint(put):
-        check = f"; if it is S3A's: s3commit rescue {directory.typed}"
+        of_s3a = f"; if it is S3A's: s3commit rescue {directory.typed}"
+        advice = of_s3a if put else ": check the ID and the destination"
         raise NotFoundError(
-            f"no job {directory.job_id} at {directory.destination.uri}"
-            f"{check if put else ': check the ID and the destination'}",
-            code="NO_JOB",
+            f"no job {directory.job_id} at {directory.destination.uri}{advice}", code="NO_JOB"
         )
     return found
 

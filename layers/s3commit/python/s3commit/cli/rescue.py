@@ -45,6 +45,7 @@ def rescue(
         raise click.UsageError("--commit and --abort need the directory of one job")
     if commit and abort is not None:
         raise click.UsageError("--commit and --abort exclude each other")
+    session.typed["dry_run"] = not acts
     found = s3a.find_jobs(session, destination, root)
     if root and not found:
         raise NotFoundError(f"no S3A job is at s3://{destination.bucket}/{root}", code="NO_JOB")

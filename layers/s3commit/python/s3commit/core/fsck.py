@@ -236,7 +236,7 @@ def _back(ports: S3Ports, parallel: ParallelMap, seen: _Seen) -> Iterable[Findin
     for key, found in parallel(lambda key: (key, listed_at(ports.store, by[key].bucket, key)), by):
         if found:
             fix = (
-                "if nobody restored it on purpose, delete it: its rows may be there twice, since"
+                "unless it was restored on purpose, delete it: its rows may be there twice, since"
                 f" job {by[key].job_id} has removed it"
             )
             yield Finding(FindingKind.BACK, key, owner_of(key) or "", fix)

@@ -80,14 +80,14 @@ def plan_undo(
     if found.refused:
         raise found.refused
     for number, file in enumerate(found.restores):
-        name, of = _name(file.key, number, directory.job_id), f"a copy of {file.key[:200]!r}"
+        name, shown = _name(file.key, number, directory.job_id), repr(file.key[:200])
         if len(name.encode()) > MAX_KEY_BYTES:
-            more = f"{of} would have a key of more than {MAX_KEY_BYTES} bytes"
+            more = f"a copy of {shown} would have a key of more than {MAX_KEY_BYTES} bytes"
             refuse("NAME_TOO_LONG", f"{more}. {instead(found.removes)}")
         try:
             check_contained(name, directory)
         except InvalidInputError as error:
-            why = f"{of}, which another program named so, can't be written: {error.message}"
+            why = f"no copy of {shown}, another program's, can be written: {error.message}"
             refuse("BAD_NAME", f"{why}. {instead(found.removes)}")
     restores = _versions(ports, directory, found)
     return PlannedUndo(directory, found, restores, _key(ports, directory, found, after))
@@ -172,18 +172,22 @@ def _versions(
 
 
 def _key(ports: S3Ports, directory: JobDirectory, found: Undo, after: Sequence[Done]) -> str | None:
-    """The key of the job that the undone one has undone: its data comes back."""
+    """The key of the job that the undone one has undone: its data comes back.
+
+    Raises `JobRefusedError` (``KEY_TAKEN``) if another job has it and is not undone ``after``.
+    """
     key, again = None, found.header.undoes
+    if not again:
+        return None
     with suppress(*NOT_READABLE):
-        if again:
-            job = JobDirectory(directory.destination, again)
-            key = read_commit_header(ports.store, job).idempotency_key
+        job = JobDirectory(directory.destination, again)
+        key = read_commit_header(ports.store, job).idempotency_key
     other = hinted_job(ports.store, directory.destination, key) if key else None
     if other and other not in {one.undoes for one, _ in after}:
         refuse(
             "KEY_TAKEN",
             f"the data of job {again} would come back, and job {other.job_id} has since written it"
-            " again under the same idempotency key: undo that job first, if you want the older one",
+            " again under the same idempotency key: undo that job first if you want the older data",
         )
     return key
 
