@@ -22,12 +22,8 @@ _INDEX: Final = re.compile(r"__index_level_\d+__")
 _SPARKS_DIGITS: Final = 38  # of a decimal
 _DATE: Final = len("9999-12-31")
 _CAST: Final = "cast it, as a duration to a number, a month or a time to text"
-_SAME: Final = {
-    "",
-    "arrow.json",
-    "geoarrow.wkb",
-    "geoarrow.wkt",
-}  # of Arrow, in files text or bytes
+# Types of Arrow's metadata whose values are text or bytes in a file, too; and none.
+_SAME: Final = frozenset(("", "arrow.json", "geoarrow.wkb", "geoarrow.wkt"))
 
 
 def directory(names: Sequence[str], texts: Sequence[str]) -> str:
